@@ -12,6 +12,6 @@
 #include <time.h>
 
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets strtok atoi atol atoll atof
-#pragma GCC poison alloca mktemp tmpnam tempnam asctime ctime gmtime localtime
+#pragma GCC poison mktemp tmpnam tempnam asctime ctime gmtime localtime
 
 #endif
