@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-uint64_t clock_now(void);      /* monotonic */
-uint64_t clock_wall(void);     /* since 1970, for names and headings only */
-uint64_t clock_own_cpu(void);  /* CPU time of this process, user and system */
+uint64_t clock_now(void);     /* monotonic */
+uint64_t clock_wall(void);    /* since 1970, for names and headings only */
+uint64_t clock_own_cpu(void); /* CPU time of this process, user and system */
 
 #endif

@@ -8,11 +8,11 @@
 
 #include <stddef.h>
 
-void *memory_alloc(size_t size);                          /* zeroed */
-void *memory_array(size_t count, size_t size);            /* zeroed, overflow-checked */
-void *memory_grow(void *old, size_t count, size_t size);  /* realloc of an array, not zeroed */
+void *memory_alloc(size_t size);                         /* zeroed */
+void *memory_array(size_t count, size_t size);           /* zeroed, overflow-checked */
+void *memory_grow(void *old, size_t count, size_t size); /* realloc of an array, not zeroed */
 void *memory_dup(const void *data, size_t size);
-char *memory_strdup(const char *text);                    /* NULL gives NULL */
+char *memory_strdup(const char *text); /* NULL gives NULL */
 char *memory_strndup(const char *text, size_t len);
 
 /* Called with the size that could not be had; must not return. */

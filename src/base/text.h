@@ -16,19 +16,22 @@ struct text {
     size_t cap;
 };
 
-#define TEXT_INIT {.data = (char *)"", .len = 0, .cap = 0}
+#define TEXT_INIT                                                                                  \
+    {                                                                                              \
+        .data = (char *)"", .len = 0, .cap = 0                                                     \
+    }
 
 void text_init(struct text *t);
 void text_release(struct text *t);
-void text_clear(struct text *t);                         /* keeps the memory */
+void text_clear(struct text *t); /* keeps the memory */
 void text_reserve(struct text *t, size_t more);
-void text_add(struct text *t, const char *s);            /* NULL adds nothing */
+void text_add(struct text *t, const char *s); /* NULL adds nothing */
 void text_add_len(struct text *t, const void *s, size_t len);
 void text_add_char(struct text *t, char c);
 void text_add_repeat(struct text *t, char c, size_t times);
 void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vformat(struct text *t, const char *format, va_list args);
-char *text_take(struct text *t);                         /* caller frees; t is empty after */
+char *text_take(struct text *t); /* caller frees; t is empty after */
 
 /* Names from outside, made safe for a terminal: control characters, DEL, C1 controls and
  * malformed UTF-8 become '?'. */

@@ -1,0 +1,136 @@
+/* The model: its life, who ran, and what was counted; see profile.h. */
+#include "profile/profile.h"
+
+#include <string.h>
+
+void profile_init(struct profile *p)
+{
+    memset(p, 0, sizeof *p);
+    names_add(&p->strings, "");
+    *vector_push(&p->stacks) = (struct profile_stack){.parent = 0, .frame = PROFILE_NONE};
+}
+
+void profile_release(struct profile *p)
+{
+    for (size_t i = 0; i < p->processes.len; i++)
+        vector_release(&p->processes.data[i].execs);
+    for (size_t i = 0; i < p->series.len; i++)
+        vector_release(&p->series.data[i].points);
+    vector_release(&p->meta);
+    vector_release(&p->modules);
+    vector_release(&p->mappings);
+    vector_release(&p->functions);
+    vector_release(&p->locations);
+    vector_release(&p->frames);
+    vector_release(&p->stacks);
+    vector_release(&p->processes);
+    vector_release(&p->threads);
+    vector_release(&p->events);
+    vector_release(&p->cells);
+    vector_release(&p->samples);
+    vector_release(&p->series);
+    vector_release(&p->losses);
+    vector_release(&p->notes);
+    map_release(&p->cell_index);
+    map_release(&p->stack_index);
+    map_release(&p->frame_index);
+    map_release(&p->function_index);
+    names_release(&p->strings);
+}
+
+uint32_t profile_string(struct profile *p, const char *text)
+{
+    return text ? names_add(&p->strings, text) : 0;
+}
+
+const char *profile_text(const struct profile *p, uint32_t string)
+{
+    return string < p->strings.len ? p->strings.text[string] : "";
+}
+
+const char *profile_meta_get(const struct profile *p, const char *key)
+{
+    for (size_t i = 0; i < p->meta.len; i++)
+        if (!strcmp(profile_text(p, p->meta.data[i].key), key))
+            return profile_text(p, p->meta.data[i].value);
+    return NULL;
+}
+
+void profile_meta_set(struct profile *p, const char *key, const char *value)
+{
+    uint32_t k = profile_string(p, key), v = profile_string(p, value);
+    for (size_t i = 0; i < p->meta.len; i++) {
+        if (p->meta.data[i].key == k) {
+            p->meta.data[i].value = v;
+            return;
+        }
+    }
+    *vector_push(&p->meta) = (struct profile_meta){.key = k, .value = v};
+}
+
+uint32_t profile_event_find(const struct profile *p, const char *name)
+{
+    for (size_t i = 0; i < p->events.len; i++)
+        if (!strcmp(profile_text(p, p->events.data[i].name), name))
+            return (uint32_t)i;
+    return PROFILE_NONE;
+}
+
+uint32_t profile_event_add(struct profile *p, const char *name, enum value_unit unit,
+                           uint64_t period)
+{
+    uint32_t found = profile_event_find(p, name);
+    if (found != PROFILE_NONE)
+        return found;
+    uint32_t text = profile_string(p, name);
+    *vector_push(&p->events) = (struct profile_event){.name = text, .unit = unit, .period = period};
+    return (uint32_t)p->events.len - 1;
+}
+
+uint32_t profile_process_add(struct profile *p, int32_t pid, uint32_t parent, uint64_t start)
+{
+    *vector_push(&p->processes) =
+        (struct profile_process){.pid = pid, .parent = parent, .start = start};
+    return (uint32_t)p->processes.len - 1;
+}
+
+uint32_t profile_thread_add(struct profile *p, uint32_t process, int32_t tid, const char *name,
+                            uint64_t start)
+{
+    uint32_t text = profile_string(p, name);
+    *vector_push(&p->threads) =
+        (struct profile_thread){.process = process, .tid = tid, .name = text, .start = start};
+    return (uint32_t)p->threads.len - 1;
+}
+
+void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
+                   uint64_t count, uint64_t value)
+{
+    bool added;
+    uint64_t *cell =
+        map_put(&p->cell_index, (uint64_t)event << 32 | thread, stack, p->cells.len, &added);
+    uint64_t at = *cell;
+    if (added)
+        *vector_push(&p->cells) =
+            (struct profile_cell){.event = event, .thread = thread, .stack = stack};
+    p->cells.data[at].count += count;
+    p->cells.data[at].value += value;
+    p->events.data[event].samples += count;
+    p->events.data[event].value += value;
+}
+
+const char *profile_process_name(const struct profile *p, uint32_t process)
+{
+    if (process >= p->processes.len || !p->processes.data[process].execs.len)
+        return "?";
+    const struct profile_process *q = &p->processes.data[process];
+    return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+}
+
+uint64_t profile_lost(const struct profile *p)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->losses.len; i++)
+        sum += p->losses.data[i].count;
+    return sum;
+}

@@ -1,0 +1,211 @@
+/*
+ * The model that every view reads: who ran (processes, threads), what code there
+ * is (modules, frames, functions), and what it cost (cells: value by event, thread
+ * and stack). No I/O here: recording/ and formats/ fill it, analyze/ reads it.
+ *
+ * Everything refers to everything by index. Strings are interned, string 0 is "".
+ * Stack 0 is the empty stack; a stack is its innermost node, parents lead to the root.
+ * Owned by one thread at a time.
+ */
+#ifndef SONDE_PROFILE_H
+#define SONDE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/vector.h"
+#include "wire/record.h"
+
+#define PROFILE_NONE UINT32_MAX
+
+struct profile_module {
+    uint32_t path; /* string */
+    uint32_t note; /* string: why it has no symbols, or "" */
+    enum code_kind kind;
+    uint8_t build_id[20];
+    uint8_t build_id_len;
+};
+
+struct profile_mapping {
+    uint32_t process, module;
+    uint64_t start, end, offset;
+    uint64_t time;
+};
+
+struct profile_function {
+    uint32_t name;    /* string: for people, demangled */
+    uint32_t linkage; /* string: as the linker knows it, or "" */
+    uint32_t file;    /* string: source path, or "" */
+    uint32_t start_line;
+    uint32_t module;
+};
+
+struct profile_location {
+    uint32_t function;
+    uint32_t line; /* 0: unknown */
+};
+
+/* A place in code. Its locations stand innermost (most inlined) first; none: no symbols yet. */
+struct profile_frame {
+    uint64_t address; /* in the module's own (file) addresses */
+    uint32_t module;
+    uint32_t first_location;
+    uint32_t location_count;
+};
+
+struct profile_stack {
+    uint32_t parent;
+    uint32_t frame;
+};
+
+struct profile_exec {
+    uint64_t time;
+    uint32_t comm, exe, arguments; /* strings */
+};
+
+struct profile_process {
+    uint32_t parent; /* process, or PROFILE_NONE */
+    int32_t pid;
+    uint64_t start, end; /* end is 0 while it runs, or if it outlived the recording */
+    bool ended, status_known;
+    int32_t status;                    /* as wait(2) gives it */
+    uint64_t max_rss;                  /* bytes, 0 if unknown */
+    VECTOR(struct profile_exec) execs; /* newest last */
+};
+
+struct profile_thread {
+    uint32_t process;
+    int32_t tid;
+    uint32_t name; /* string */
+    uint64_t start, end;
+    uint64_t cpu; /* ns on CPU as the kernel counted, 0 if unknown */
+    bool ended;
+};
+
+/* A kind of value. Well-known names: "cpu", "off-cpu:sleep", "off-cpu:lock", "off-cpu:io",
+ * "off-cpu:queue", "off-cpu:other"; perf's own names for other events. */
+struct profile_event {
+    uint32_t name; /* string */
+    enum value_unit unit;
+    uint64_t period;         /* value between two samples, 0 if it varies */
+    uint64_t samples, value; /* sums over all cells */
+};
+
+struct profile_cell {
+    uint32_t event, thread, stack;
+    uint64_t count; /* samples */
+    uint64_t value;
+};
+
+struct profile_sample {
+    uint64_t time, value;
+    uint32_t event, thread, stack;
+};
+
+struct profile_point {
+    uint64_t time;
+    int64_t value;
+};
+
+struct profile_series {
+    uint32_t name;            /* string: "rss", "cpu" ... */
+    uint32_t process, thread; /* or PROFILE_NONE */
+    enum value_unit unit;
+    VECTOR(struct profile_point) points;
+};
+
+struct profile_loss {
+    uint32_t event, thread; /* or PROFILE_NONE */
+    enum loss_reason reason;
+    uint64_t count;
+};
+
+struct profile_note {
+    enum note_level level;
+    uint32_t text;
+};
+
+struct profile_meta {
+    uint32_t key, value;
+};
+
+/* What the profiler itself used and how well it did. */
+struct profile_cost {
+    uint64_t collector_cpu; /* ns */
+    uint64_t collector_rss; /* bytes, largest */
+    uint64_t target_extra;  /* ns that sampling is estimated to have taken from the target */
+    uint64_t stacks_whole, stacks_cut;
+    uint64_t bytes_written;
+};
+
+struct profile {
+    struct names strings;
+    VECTOR(struct profile_meta) meta;
+    VECTOR(struct profile_module) modules;
+    VECTOR(struct profile_mapping) mappings;
+    VECTOR(struct profile_function) functions;
+    VECTOR(struct profile_location) locations;
+    VECTOR(struct profile_frame) frames;
+    VECTOR(struct profile_stack) stacks;
+    VECTOR(struct profile_process) processes;
+    VECTOR(struct profile_thread) threads;
+    VECTOR(struct profile_event) events;
+    VECTOR(struct profile_cell) cells;
+    VECTOR(struct profile_sample) samples; /* in time order; empty unless asked for */
+    VECTOR(struct profile_series) series;
+    VECTOR(struct profile_loss) losses;
+    VECTOR(struct profile_note) notes;
+    struct profile_cost cost;
+    uint64_t start, end; /* monotonic ns of the recording */
+    uint64_t wall_start; /* since 1970, ns */
+    bool complete;       /* the recorder finished in order */
+    bool symbolized;
+
+    struct map cell_index;  /* (event << 32 | thread, stack) -> cell */
+    struct map stack_index; /* (parent, frame) -> stack, for profile_stack_add */
+    struct map frame_index; /* (module, address) -> frame, for profile_frame_add */
+    struct map function_index;
+};
+
+void profile_init(struct profile *p);
+void profile_release(struct profile *p);
+
+uint32_t profile_string(struct profile *p, const char *text);
+const char *profile_text(const struct profile *p, uint32_t string);     /* never NULL */
+const char *profile_meta_get(const struct profile *p, const char *key); /* NULL if absent */
+void profile_meta_set(struct profile *p, const char *key, const char *value);
+
+/* Find or make; the index is stable. */
+uint32_t profile_module_add(struct profile *p, enum code_kind kind, const char *path,
+                            const uint8_t *build_id, size_t build_id_len);
+uint32_t profile_function_add(struct profile *p, const char *name, const char *linkage,
+                              const char *file, uint32_t start_line, uint32_t module);
+uint32_t profile_frame_add(struct profile *p, uint32_t module, uint64_t address);
+uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame);
+uint32_t profile_event_add(struct profile *p, const char *name, enum value_unit unit,
+                           uint64_t period);
+uint32_t profile_event_find(const struct profile *p, const char *name); /* or PROFILE_NONE */
+
+/* A frame known by names alone (imports, Python): each distinct (module, function, line) once. */
+uint32_t profile_frame_named(struct profile *p, uint32_t module, uint32_t function, uint32_t line);
+/* Sets what a frame stands for; locations innermost first. */
+void profile_frame_locate(struct profile *p, uint32_t frame, const struct profile_location *at,
+                          uint32_t count);
+
+uint32_t profile_process_add(struct profile *p, int32_t pid, uint32_t parent, uint64_t start);
+uint32_t profile_thread_add(struct profile *p, uint32_t process, int32_t tid, const char *name,
+                            uint64_t start);
+/* Adds to the cell of (event, thread, stack). */
+void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
+                   uint64_t count, uint64_t value);
+
+/* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
+ */
+const char *profile_process_name(const struct profile *p, uint32_t process);
+uint64_t profile_lost(const struct profile *p);
+/* Last part of the module's path ("libc.so.6"), "[kernel]", "[vdso]" ... */
+const char *profile_module_name(const struct profile *p, uint32_t module);
+
+#endif
