@@ -99,7 +99,8 @@ bool manual_opens_group(const struct option *options, const struct option *o)
 void manual_add_remarks(const struct command *command, const struct option *o, struct text *out)
 {
     struct text value = TEXT_INIT, allowed = TEXT_INIT;
-    option_default(o, command->defaults, &value);
+    if (o != &manual_help_option) /* which has no place in the command's values */
+        option_default(o, command->defaults, &value);
     option_describe(o, &allowed);
     bool plain = o->kind == OPTION_FLAG || o->kind == OPTION_TEXT || o->kind == OPTION_LIST;
     if (o->kind == OPTION_LIST)
@@ -196,7 +197,6 @@ void manual_print_overview(const struct command *const *table, FILE *out)
     for (const struct command *const *c = table; *c; c++)
         text_format(&page.text, "  %s%-10s%s  %s\n", page.bold, (*c)->name, page.plain,
                     (*c)->summary);
-    text_format(&page.text, "\n'sonde help COMMAND' or 'sonde COMMAND --help' tells more, "
-                            "'sonde --version' the version.\n");
+    text_add(&page.text, "\n'sonde help COMMAND' tells more of one.\n");
     page_print(&page, out);
 }
