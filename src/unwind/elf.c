@@ -280,6 +280,24 @@ int rows_read_loaded(uint64_t bias, const void *phdrs, size_t phnum, struct rows
     return rc ? rc : -ENODATA;
 }
 
+int rows_read_bias(int fd, uint64_t start, uint64_t offset, uint64_t *bias)
+{
+    struct module m = {.source = {.fd = fd}};
+    int rc = open_module(&m);
+    bool found = false;
+    for (size_t i = 0; !rc && !found && i < m.segment_count; i++) {
+        const Elf64_Phdr *p = segment(&m, i);
+        uint64_t first = p->p_offset & PAGE_MASK;
+        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || offset < first ||
+            offset - first >= p->p_filesz + (p->p_offset - first))
+            continue;
+        *bias = start - (p->p_vaddr - p->p_offset + offset);
+        found = true;
+    }
+    close_module(&m);
+    return rc || found ? rc : -ENODATA;
+}
+
 /* Looks for the build-id among the notes of one segment; its length or -ENODATA. */
 static int scan_notes(struct cursor c, uint64_t align, uint8_t id[ROWS_BUILD_ID_MAX])
 {

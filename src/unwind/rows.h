@@ -99,6 +99,10 @@ int rows_read_memory(const void *elf, size_t size, struct rows *out);
  * (`phdr` is a const ElfW(Phdr) *). Touches nothing but the module's readable segments. */
 int rows_read_loaded(uint64_t bias, const void *phdr, size_t phnum, struct rows *out);
 
+/* The bias of a file that is mapped at `start` from file offset `offset` (as in /proc/pid/maps or a
+ * perf mmap record): address - vaddr. -ENODATA if no segment of the file can be mapped so. */
+int rows_read_bias(int fd, uint64_t start, uint64_t offset, uint64_t *bias);
+
 #define ROWS_BUILD_ID_MAX 64
 
 /* The GNU build-id of an ELF file: its length (at most ROWS_BUILD_ID_MAX), or a negative errno. */
