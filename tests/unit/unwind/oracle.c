@@ -121,6 +121,8 @@ static uint64_t combine(uint8_t atom, uint64_t under, uint64_t top)
         return under << top;
     case DW_OP_minus:
         return under - top;
+    case DW_OP_mul:
+        return under * top;
     }
     return under + top;
 }
