@@ -12,10 +12,14 @@
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
 
+extern const struct command command_attach;
 extern const struct command command_help;
+extern const struct command command_run;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
+    &command_run,
+    &command_attach,
     &command_help,
     NULL,
 };
