@@ -31,7 +31,10 @@ void process_map(pid_t pid, struct unwind_map *map);
 void process_walk(const struct unwind_map *map, pid_t pid, pid_t tid, size_t window,
                   struct process_stack *out);
 
-/* libdw's walks of the stopped threads. */
-void process_walk_libdw(pid_t pid, const pid_t *tid, size_t count, struct process_stack *out);
+/* libdw's view of a stopped process, good as long as its mappings stay. */
+struct process_libdw;
+struct process_libdw *process_libdw_attach(pid_t pid);
+void process_libdw_walk(struct process_libdw *libdw, pid_t tid, struct process_stack *out);
+void process_libdw_detach(struct process_libdw *libdw);
 
 #endif
