@@ -23,17 +23,15 @@ struct compiler {
 /* Appends a row unless the one before says the same already. */
 static int push_row(struct compiler *c, struct row row)
 {
-    struct row *last = (struct row *)c->rows.data + c->row_count;
-    if (c->row_count && last[-1].pc == row.pc) {
-        c->row_count--;
-        last--;
-    }
-    size_t content = sizeof(row) - offsetof(struct row, cfa_offset);
-    if (c->row_count && !memcmp(&last[-1].cfa_offset, &row.cfa_offset, content))
-        return 0;
     if (pages_reserve(&c->rows, ((size_t)c->row_count + 1) * sizeof(row)))
         return -ENOMEM;
-    ((struct row *)c->rows.data)[c->row_count++] = row;
+    struct row *all = c->rows.data;
+    if (c->row_count && all[c->row_count - 1].pc == row.pc)
+        c->row_count--;
+    size_t content = sizeof(row) - offsetof(struct row, cfa_offset);
+    if (c->row_count && !memcmp(&all[c->row_count - 1].cfa_offset, &row.cfa_offset, content))
+        return 0;
+    all[c->row_count++] = row;
     return 0;
 }
 
