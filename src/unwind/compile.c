@@ -120,6 +120,14 @@ static bool plain_row(const struct wide *rules, struct row *row)
     return true;
 }
 
+/* Whether there is a CFA that we can compute. */
+static bool has_cfa(const struct compiler *c, const struct rule *cfa)
+{
+    return cfa->kind == RULE_REGISTER ||
+           (cfa->kind == RULE_EXPR &&
+            expression_valid(c->entries.image->frame + cfa->value, cfa->size));
+}
+
 static int emit(void *ctx, uint64_t pc, const struct wide *rules)
 {
     struct compiler *c = ctx;
@@ -129,8 +137,7 @@ static int emit(void *ctx, uint64_t pc, const struct wide *rules)
         return 0;
     if (ra->kind == RULE_UNDEFINED) {
         row.kind = ROW_END;
-    } else if (rules->cfa.kind != RULE_UNDEFINED && ra->kind != RULE_SAME &&
-               !plain_row(rules, &row)) {
+    } else if (ra->kind != RULE_SAME && has_cfa(c, &rules->cfa) && !plain_row(rules, &row)) {
         row = (struct row){.pc = row.pc, .kind = ROW_WIDE};
         if (keep_wide(c, rules, &row.cfa_offset))
             return -ENOMEM;

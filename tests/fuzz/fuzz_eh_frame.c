@@ -33,8 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .high = 0x200000,
                                      .debug_frame = data[0] >> 1 & 1,
                                      .exact_size = data[0] >> 2 & 1};
-    int rc = data[0] & 1 ? rows_read_memory(data + 1, size - 1, &rows)
-                         : rows_compile(&image, &rows);
+    int rc =
+        data[0] & 1 ? rows_read_memory(data + 1, size - 1, &rows) : rows_compile(&image, &rows);
     if (!rc)
         check(&rows);
     rows_release(&rows);

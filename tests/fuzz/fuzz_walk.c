@@ -54,7 +54,8 @@ static void walk_local(const struct unwind_map *map, struct unwind_regs *regs, v
     size_t warm = unwind_local(map, regs, sp + size, &cache, again, DEPTH, NULL);
     const struct unwind_memory memory = {.start = sp, .data = stack, .size = size};
     size_t slow = unwind_walk(map, regs, &memory, plain, DEPTH, NULL);
-    if (cold != warm || cold != slow || memcmp(out, again, cold * 8) || memcmp(out, plain, cold * 8))
+    if (cold != warm || cold != slow || memcmp(out, again, cold * 8) ||
+        memcmp(out, plain, cold * 8))
         abort();
 }
 
