@@ -25,12 +25,13 @@ struct stack {
     struct unwind_end end;
 };
 
+/* Our callers and theirs, from the outermost in: under a sanitizer backtrace() has a frame more. */
 static void check_against_backtrace(const struct stack *s, void *const *theirs, int count)
 {
     assert_int_equal(s->end.reason, UNWIND_COMPLETE);
-    assert_int_equal(s->count, count);
-    for (int i = 1; i < count; i++)
-        assert_int_equal(s->address[i], (uint64_t)theirs[i]);
+    assert_true((size_t)count >= s->count && (size_t)count <= s->count + 1);
+    for (size_t i = 1; i < s->count; i++)
+        assert_int_equal(s->address[s->count - i], (uint64_t)theirs[(size_t)count - i]);
 }
 
 /* Walks here by both ways, cold and warm, and compares with backtrace(). */
