@@ -180,6 +180,24 @@ static int step_wide(struct walk *w, const struct wide *wide)
 }
 
 /*
+ * No rows, and no frame pointer: perhaps a leaf written in assembler (codecs and numerical
+ * libraries are full of them) that has pushed nothing. Believed only for the function that was
+ * running, and if the word on top of the stack returns into code that has rows.
+ */
+static int step_leaf(struct walk *w)
+{
+    struct unwind_regs next = w->regs;
+    uint64_t sp = w->regs.value[UNWIND_SP];
+    if (!w->exact || !memory_word(w->memory, sp, &next.value[UNWIND_IP]) ||
+        !find_row(w, next.value[UNWIND_IP] - 1))
+        return UNWIND_NO_ROWS;
+    next.value[UNWIND_SP] = sp + 8;
+    next.known &= UNWIND_CALLEE_SAVED | 1u << UNWIND_IP | 1u << UNWIND_SP;
+    w->end.guessed++;
+    return enter(w, &next, false);
+}
+
+/*
  * No rows: code from a JIT compiler or an assembler. Believed only if the frame pointer points just
  * above the stack pointer and what should be the return address is an address of code.
  */
@@ -190,18 +208,18 @@ static int step_frame_pointer(struct walk *w)
     bool in_code = w->module.start < w->module.end;
     w->end.address = w->regs.value[UNWIND_IP];
     if (!known(&w->regs, UNWIND_FP))
-        return UNWIND_NO_ROWS;
-    if (!fp && in_code) /* the ABI's mark of the outermost frame */
+        return step_leaf(w);
+    if (!fp && in_code && !w->exact) /* the ABI's mark of the outermost frame */
         return UNWIND_COMPLETE;
     if (fp < sp || fp - sp > FRAME_MAX || fp % 8)
-        return UNWIND_NO_ROWS;
+        return step_leaf(w);
     if (!memory_word(w->memory, fp, &next.value[UNWIND_FP]))
         return missing(w, fp);
     if (!memory_word(w->memory, fp + 8, &next.value[UNWIND_IP]))
         return missing(w, fp + 8);
     next.value[UNWIND_SP] = fp + 16;
     if (next.value[UNWIND_IP] && !find_module(w, next.value[UNWIND_IP] - 1))
-        return UNWIND_NO_ROWS;
+        return step_leaf(w);
     w->end.guessed++;
     return enter(w, &next, false);
 }

@@ -90,8 +90,27 @@ static void test_implausible_frame_pointers(void **state)
     assert_int_equal(end.address, STACK + 0x10000);
     walk(at(0x5000, STACK + 32), out, &end); /* in no module, but a good frame: followed */
     assert_int_equal(out[1], JIT + 8);
-    walk(at(JIT + 4, 0), out, &end); /* the mark of the outermost frame */
+    words[4] = 0; /* the mark of the outermost frame */
+    assert_int_equal(walk(at(JIT + 4, STACK + 32), out, &end), 2);
     assert_int_equal(end.reason, UNWIND_COMPLETE);
+}
+
+/* Assembler without rows or frame that was just called: its return address is on top. */
+static void test_bare_leaf(void **state)
+{
+    (void)state;
+    uint64_t out[32];
+    struct unwind_end end;
+    words[0] = LIB + 0x10;
+    words[2] = LIB + 0x110;
+    assert_int_equal(walk(at(LIB + 0x410, 3), out, &end), 3);
+    assert_int_equal(out[1], LIB + 0x10);
+    assert_int_equal(end.reason, UNWIND_COMPLETE);
+    assert_int_equal(end.guessed, 1);
+    words[0] = JIT + 0x10; /* returns to where there are no rows to bear it out */
+    assert_int_equal(walk(at(LIB + 0x410, 3), out, &end), 1);
+    assert_int_equal(end.reason, UNWIND_NO_ROWS);
+    assert_int_equal(end.address, LIB + 0x410);
 }
 
 static void test_loops(void **state)
@@ -197,6 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_frame_pointers, set_up),
         cmocka_unit_test_setup(test_implausible_frame_pointers, set_up),
+        cmocka_unit_test_setup(test_bare_leaf, set_up),
         cmocka_unit_test_setup(test_loops, set_up),
         cmocka_unit_test_setup(test_unknown_register, set_up),
         cmocka_unit_test(test_map_overlaps),
