@@ -208,3 +208,10 @@ void process_libdw_detach(struct process_libdw *libdw)
 {
     dwfl_end((Dwfl *)libdw);
 }
+
+bool process_stack_agrees(const struct process_stack *ours, const struct process_stack *libdw)
+{
+    bool further = ours->end.reason == UNWIND_COMPLETE && ours->count > libdw->count;
+    return (ours->count == libdw->count || further) &&
+           !memcmp(ours->address, libdw->address, libdw->count * sizeof(uint64_t));
+}

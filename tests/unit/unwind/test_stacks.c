@@ -43,8 +43,7 @@ static void compare_once(pid_t pid, struct tally *tally)
         tally->stacks++;
         tally->frames += ours.count;
         tally->complete += ours.end.reason == UNWIND_COMPLETE;
-        bool equal = ours.count == theirs.count &&
-                     !memcmp(ours.address, theirs.address, ours.count * sizeof(uint64_t));
+        bool equal = process_stack_agrees(&ours, &theirs);
         tally->equal += equal;
         if (!equal) {
             show("ours ", &ours);

@@ -37,10 +37,8 @@ static void compare(const struct unwind_map *map, struct process_libdw *libdw, p
 {
     process_walk(map, pid, pid, 1 << 16, &ours);
     process_libdw_walk(libdw, pid, &theirs);
-    /* libdw loses rbx in functions that have not saved it, and stops at a caller that needs it. */
     bool complete = ours.end.reason == UNWIND_COMPLETE;
-    bool equal = (ours.count == theirs.count || (complete && ours.count > theirs.count)) &&
-                 !memcmp(ours.address, theirs.address, theirs.count * sizeof(uint64_t));
+    bool equal = process_stack_agrees(&ours, &theirs);
     tally->steps++;
     tally->equal += equal;
     tally->complete += complete;
