@@ -24,7 +24,7 @@ ROOMS = {
     "wire": set(),
     "base": set(),
 }
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
 
 def check_file(path):
