@@ -1,0 +1,60 @@
+/*
+ * The command table, and what must hold before any command runs: descriptors 0 to
+ * 2 are open, running out of memory ends with a sentence, and a closed pipe is an
+ * error of write() and not the end of the process.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cmd/command.h"
+#include "cmd/dispatch.h"
+
+extern const struct command command_help;
+
+/* In the order in which `sonde --help` lists them. */
+static const struct command *const commands[] = {
+    &command_help,
+    NULL,
+};
+
+static void out_of_memory(size_t size)
+{
+    char line[80];
+    int len = snprintf(line, sizeof line, "sonde: out of memory (%zu bytes more wanted)\n", size);
+    if (write(STDERR_FILENO, line, (size_t)len) < 0)
+        _exit(STATUS_FAILED); /* nobody left to tell */
+    _exit(STATUS_FAILED);
+}
+
+static void ignore(int number)
+{
+    (void)number;
+}
+
+/* A handler and not SIG_IGN: exec gives the programs we start the default again. A SIGPIPE that
+ * our own caller ignores stays ignored, as it would be for them without us. */
+static void tame_closed_pipes(void)
+{
+    struct sigaction old, new = {.sa_handler = ignore, .sa_flags = SA_RESTART};
+    if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        sigaction(SIGPIPE, &new, NULL);
+}
+
+/* Else the first file we open would become standard output. Closed again on exec. */
+static void open_missing_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            _exit(STATUS_FAILED);
+}
+
+int main(int argc, char **argv)
+{
+    memory_set_handler(out_of_memory);
+    open_missing_streams();
+    tame_closed_pipes();
+    return dispatch(commands, argc, argv);
+}
