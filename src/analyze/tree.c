@@ -3,7 +3,7 @@
  * process, or a thread): its parent's place is remembered, so the work is that of the stack
  * nodes and not that of the samples times their depth. See tree.h.
  */
-#include "analyze/tree.h"
+#include "analyze/tree_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,146 +11,33 @@
 
 #include "base/memory.h"
 
-/* What a frame adds to a stack: one step, or several when functions were inlined, outermost first.
- */
-struct step {
-    uint32_t symbol, line;
-    bool inlined;
-};
-
 struct builder {
     struct tree *t;
     const struct selection *s;
     const struct tree_options *o;
-    VECTOR(struct step) steps;
-    uint32_t *first_step; /* by frame, and one more */
-    uint32_t *function_symbol, *module_symbol, *event_symbol;
+    struct tree_steps steps;
+    uint32_t *event_symbol;
     uint32_t no_stack; /* symbol */
     uint32_t *stamp;   /* stack -> group it was placed in last */
     uint32_t group;
     VECTOR(uint32_t) path;
 };
 
-static uint32_t *array_of_none(size_t len)
-{
-    uint32_t *a = memory_array(len + 1, sizeof *a);
-    memset(a, 0xff, (len + 1) * sizeof *a);
-    return a;
-}
-
-static uint32_t symbol_add(struct tree *t, struct tree_symbol symbol)
-{
-    *vector_push(&t->symbols) = symbol;
-    return (uint32_t)t->symbols.len - 1;
-}
-
-static const char *name_keep(struct tree *t, struct text *text)
-{
-    const char *kept = arena_strdup(&t->arena, text->data);
-    text_release(text);
-    return kept;
-}
-
-static uint32_t symbol_of_function(struct builder *b, uint32_t function, uint32_t module,
-                                   enum code_kind kind)
-{
-    struct tree *t = b->t;
-    if (b->function_symbol[function] == TREE_NONE)
-        b->function_symbol[function] = symbol_add(
-            t, (struct tree_symbol){
-                   .name = profile_text(t->profile, t->profile->functions.data[function].name),
-                   .function = function,
-                   .module = module,
-                   .level = TREE_CODE,
-                   .kind = kind});
-    return b->function_symbol[function];
-}
-
-/* "[libfoo.so+0x1234]"; "[kernel]" has its brackets already. */
-static const char *name_of_place(struct tree *t, const char *module, const uint64_t *address)
-{
-    struct text name = TEXT_INIT;
-    size_t len = strlen(module);
-    bool bare = len >= 2 && module[0] == '[' && module[len - 1] == ']';
-    text_add(&name, "[");
-    text_add_len(&name, module + bare, len - 2 * bare);
-    if (address)
-        text_format(&name, "+0x%" PRIx64, *address);
-    text_add(&name, "]");
-    return name_keep(t, &name);
-}
-
-static uint32_t symbol_without_name(struct builder *b, const struct profile_frame *f,
-                                    enum code_kind kind)
-{
-    struct tree *t = b->t;
-    const struct profile *p = t->profile;
-    bool known = f->module < p->modules.len;
-    bool grouped = b->o->by_module || kind == CODE_UNKNOWN;
-    uint32_t *shared = &b->module_symbol[known ? f->module : p->modules.len];
-    if (grouped && *shared != TREE_NONE)
-        return *shared;
-    const char *module = profile_module_name(p, f->module);
-    uint32_t symbol = symbol_add(
-        t, (struct tree_symbol){.name = name_of_place(t, module, grouped ? NULL : &f->address),
-                                .function = PROFILE_NONE,
-                                .module = known ? f->module : PROFILE_NONE,
-                                .level = TREE_CODE,
-                                .kind = kind,
-                                .without_name = true});
-    if (grouped)
-        *shared = symbol;
-    return symbol;
-}
-
-static void frame_steps(struct builder *b, const struct profile_frame *f)
-{
-    const struct profile *p = b->t->profile;
-    enum code_kind kind =
-        f->module < p->modules.len ? p->modules.data[f->module].kind : CODE_UNKNOWN;
-    const struct profile_location *at = p->locations.data + f->first_location;
-    uint32_t outermost = f->location_count, innermost = b->s->no_inline ? outermost : 1;
-    bool any = false;
-    for (uint32_t i = outermost; i && i >= innermost; i--) {
-        uint32_t function = at[i - 1].function;
-        if (!*profile_text(p, p->functions.data[function].name))
-            continue;
-        *vector_push(&b->steps) =
-            (struct step){.symbol = symbol_of_function(b, function, f->module, kind),
-                          .line = at[i - 1].line,
-                          .inlined = i < outermost};
-        any = true;
-    }
-    if (!any)
-        *vector_push(&b->steps) = (struct step){.symbol = symbol_without_name(b, f, kind)};
-}
-
 static void builder_init(struct builder *b, struct tree *t, const struct selection *s,
                          const struct tree_options *o)
 {
     const struct profile *p = s->profile;
-    *b = (struct builder){.t = t, .s = s, .o = o};
-    b->function_symbol = array_of_none(p->functions.len);
-    b->module_symbol = array_of_none(p->modules.len + 1);
-    b->event_symbol = array_of_none(p->events.len);
-    b->no_stack = TREE_NONE;
+    *b = (struct builder){.t = t, .s = s, .o = o, .no_stack = TREE_NONE};
+    b->event_symbol = tree_array_of_none(p->events.len);
     b->stamp = memory_array(p->stacks.len, sizeof *b->stamp);
-    b->first_step = memory_array(p->frames.len + 1, sizeof *b->first_step);
-    for (size_t i = 0; i < p->frames.len; i++) {
-        b->first_step[i] = (uint32_t)b->steps.len;
-        frame_steps(b, &p->frames.data[i]);
-    }
-    b->first_step[p->frames.len] = (uint32_t)b->steps.len;
+    tree_steps_init(&b->steps, t, s->no_inline, o->by_module);
 }
 
 static void builder_release(struct builder *b)
 {
-    free(b->function_symbol);
-    free(b->module_symbol);
+    tree_steps_release(&b->steps);
     free(b->event_symbol);
     free(b->stamp);
-    free(b->first_step);
-    vector_release(&b->steps);
     vector_release(&b->path);
 }
 
@@ -229,8 +116,8 @@ static uint32_t place_down(struct builder *b, uint32_t base, uint32_t stack)
     while (b->path.len) {
         stack = b->path.data[--b->path.len];
         uint32_t frame = stacks[stack].frame;
-        for (uint32_t i = b->first_step[frame]; i < b->first_step[frame + 1]; i++)
-            node = descend(b, base, node, b->steps.data[i]);
+        for (uint32_t i = b->steps.first[frame]; i < b->steps.first[frame + 1]; i++)
+            node = descend(b, base, node, b->steps.steps.data[i]);
         b->t->stack_node[stack] = node;
         b->stamp[stack] = b->group;
     }
@@ -246,8 +133,8 @@ static uint32_t place_up(struct builder *b, uint32_t base, uint32_t stack)
     uint32_t node = base;
     for (uint32_t s = stack; s; s = stacks[s].parent) {
         uint32_t frame = stacks[s].frame;
-        for (uint32_t i = b->first_step[frame + 1]; i > b->first_step[frame]; i--)
-            node = descend(b, base, node, b->steps.data[i - 1]);
+        for (uint32_t i = b->steps.first[frame + 1]; i > b->steps.first[frame]; i--)
+            node = descend(b, base, node, b->steps.steps.data[i - 1]);
     }
     b->t->stack_node[stack] = node;
     b->stamp[stack] = b->group;
@@ -257,46 +144,41 @@ static uint32_t place_up(struct builder *b, uint32_t base, uint32_t stack)
 static uint32_t place_empty(struct builder *b, uint32_t base)
 {
     if (b->no_stack == TREE_NONE)
-        b->no_stack = symbol_add(b->t, (struct tree_symbol){.name = "[no stack]",
-                                                            .function = PROFILE_NONE,
-                                                            .module = PROFILE_NONE,
-                                                            .level = TREE_CODE,
-                                                            .kind = CODE_UNKNOWN,
-                                                            .without_name = true});
+        b->no_stack = tree_symbol_add(b->t, TREE_CODE, "[no stack]");
     return child(b->t, base, (struct step){.symbol = b->no_stack});
+}
+
+/* The leaf under a stack that says what it waited for. */
+static uint32_t place_wait(struct builder *b, uint32_t node, uint32_t event)
+{
+    const struct profile *p = b->t->profile;
+    uint32_t *symbol = &b->event_symbol[event];
+    if (*symbol == TREE_NONE)
+        *symbol = tree_symbol_add(b->t, TREE_WAIT, profile_text(p, p->events.data[event].name));
+    return child(b->t, node, (struct step){.symbol = *symbol});
 }
 
 static void count_cell(struct builder *b, uint32_t base, const struct profile_cell *c)
 {
     struct tree *t = b->t;
-    uint32_t node = !c->stack       ? place_empty(b, base)
-                    : b->o->callers ? place_up(b, base, c->stack)
-                                    : place_down(b, base, c->stack);
-    if (b->o->waits && !b->o->callers && selection_event_waits(t->profile, c->event)) {
-        uint32_t *symbol = &b->event_symbol[c->event];
-        if (*symbol == TREE_NONE)
-            *symbol = symbol_add(
-                t, (struct tree_symbol){
-                       .name = profile_text(t->profile, t->profile->events.data[c->event].name),
-                       .function = PROFILE_NONE,
-                       .module = PROFILE_NONE,
-                       .level = TREE_WAIT,
-                       .kind = CODE_UNKNOWN});
-        node = child(t, node, (struct step){.symbol = *symbol});
-    }
+    uint32_t node;
+    if (!c->stack)
+        node = place_empty(b, base);
+    else if (b->o->callers)
+        node = place_up(b, base, c->stack);
+    else
+        node = place_down(b, base, c->stack);
+    if (b->o->waits && !b->o->callers && selection_event_waits(t->profile, c->event))
+        node = place_wait(b, node, c->event);
     t->nodes.data[node].self += c->value;
     t->nodes.data[node].self_count += c->count;
 }
 
-static struct step level_step(struct tree *t, enum tree_level level, const char *name, int32_t id)
+static uint32_t place_level(struct builder *b, uint32_t parent, enum tree_level level,
+                            const char *name, int32_t id)
 {
-    struct text label = TEXT_INIT;
-    text_format(&label, "%s (%" PRId32 ")", *name ? name : "?", id);
-    return (struct step){.symbol = symbol_add(t, (struct tree_symbol){.name = name_keep(t, &label),
-                                                                      .function = PROFILE_NONE,
-                                                                      .module = PROFILE_NONE,
-                                                                      .level = level,
-                                                                      .kind = CODE_UNKNOWN})};
+    return child(b->t, parent,
+                 (struct step){.symbol = tree_symbol_numbered(b->t, level, name, id)});
 }
 
 /* The node under which the stacks of a thread stand. */
@@ -304,17 +186,15 @@ static uint32_t base_of(struct builder *b, uint32_t thread, uint32_t *process_no
 {
     const struct profile *p = b->t->profile;
     const struct profile_thread *th = &p->threads.data[thread];
-    uint32_t base = 0;
+    uint32_t base = 0, *of_process = &process_node[th->process];
     if (b->o->by_process) {
-        if (process_node[th->process] == TREE_NONE)
-            process_node[th->process] =
-                child(b->t, 0,
-                      level_step(b->t, TREE_PROCESS, profile_process_name(p, th->process),
-                                 p->processes.data[th->process].pid));
-        base = process_node[th->process];
+        if (*of_process == TREE_NONE)
+            *of_process = place_level(b, 0, TREE_PROCESS, profile_process_name(p, th->process),
+                                      p->processes.data[th->process].pid);
+        base = *of_process;
     }
     if (b->o->by_thread)
-        base = child(b->t, base, level_step(b->t, TREE_THREAD, profile_text(p, th->name), th->tid));
+        base = place_level(b, base, TREE_THREAD, profile_text(p, th->name), th->tid);
     return base;
 }
 
@@ -342,7 +222,7 @@ static void count_groups(struct builder *b)
     const struct profile *p = b->t->profile;
     size_t count;
     const struct profile_cell **cells = cells_by_group(b->s, b->o->by_thread, &count);
-    uint32_t *process_node = array_of_none(p->processes.len), base = 0, last = PROFILE_NONE;
+    uint32_t *process_node = tree_array_of_none(p->processes.len), base = 0, last = PROFILE_NONE;
     for (size_t i = 0; i < count; i++) {
         uint32_t thread = cells[i]->thread;
         uint32_t group = b->o->by_thread ? thread : p->threads.data[thread].process;
@@ -357,29 +237,8 @@ static void count_groups(struct builder *b)
     free(cells);
 }
 
-void tree_init(struct tree *t, const struct selection *s, const struct tree_options *o)
+static void sum_up(struct tree *t)
 {
-    static const struct tree_options none;
-    const struct profile *p = s->profile;
-    struct builder b;
-    *t = (struct tree){.profile = p};
-    t->stack_node = array_of_none(p->stacks.len);
-    builder_init(&b, t, s, o ? o : &none);
-    uint32_t all = symbol_add(t, (struct tree_symbol){.name = "all",
-                                                      .function = PROFILE_NONE,
-                                                      .module = PROFILE_NONE,
-                                                      .level = TREE_ROOT,
-                                                      .kind = CODE_UNKNOWN});
-    *vector_push(&t->nodes) = (struct tree_node){
-        .parent = TREE_NONE, .first_child = TREE_NONE, .next = TREE_NONE, .symbol = all};
-    if (b.o->by_process || b.o->by_thread) {
-        count_groups(&b);
-    } else {
-        size_t cursor = 0;
-        b.group = 1;
-        for (const struct profile_cell *c; (c = selection_next(s, &cursor));)
-            count_cell(&b, 0, c);
-    }
     for (size_t i = t->nodes.len; i-- > 0;) {
         struct tree_node *n = &t->nodes.data[i];
         n->total += n->self;
@@ -389,6 +248,28 @@ void tree_init(struct tree *t, const struct selection *s, const struct tree_opti
             t->nodes.data[n->parent].total_count += n->total_count;
         }
     }
+}
+
+void tree_init(struct tree *t, const struct selection *s, const struct tree_options *o)
+{
+    static const struct tree_options none;
+    struct builder b;
+    *t = (struct tree){.profile = s->profile};
+    t->stack_node = tree_array_of_none(s->profile->stacks.len);
+    builder_init(&b, t, s, o ? o : &none);
+    *vector_push(&t->nodes) = (struct tree_node){.parent = TREE_NONE,
+                                                 .first_child = TREE_NONE,
+                                                 .next = TREE_NONE,
+                                                 .symbol = tree_symbol_add(t, TREE_ROOT, "all")};
+    if (b.o->by_process || b.o->by_thread) {
+        count_groups(&b);
+    } else {
+        size_t cursor = 0;
+        b.group = 1;
+        for (const struct profile_cell *c; (c = selection_next(s, &cursor));)
+            count_cell(&b, 0, c);
+    }
+    sum_up(t);
     builder_release(&b);
 }
 
