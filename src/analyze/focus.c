@@ -13,7 +13,6 @@ struct focus {
     const struct tree *all;
     struct tree merged;
     bool *match;      /* by symbol */
-    uint32_t *root;   /* merged node of the function */
     uint32_t *placed; /* by node of the whole tree: its node in the merged one */
 };
 
@@ -98,7 +97,8 @@ static int report_focus(struct view *v, const struct report *r, const char *func
     struct focus f = {.all = r->tree};
     struct text title = TEXT_INIT;
     text_format(&title, callers ? "callers of %s" : "what %s calls", function);
-    report_begin(v, r, callers ? "callers" : "callees", title.data, callers ? "callers" : "callees");
+    report_begin(v, r, callers ? "callers" : "callees", title.data,
+                 callers ? "callers" : "callees");
     text_release(&title);
     f.match = memory_array(r->tree->symbols.len + 1, sizeof *f.match);
     if (!symbols_match(r->tree, function, f.match)) {
@@ -108,8 +108,8 @@ static int report_focus(struct view *v, const struct report *r, const char *func
     tree_init_empty(&f.merged, r->tree);
     merge(&f, callers);
     tree_sort(&f.merged, TREE_BY_TOTAL);
-    struct view_section *s = callers ? path_table(v, r, "callers", "Callers")
-                                     : path_table(v, r, "callees", "Callees");
+    struct view_section *s =
+        callers ? path_table(v, r, "callers", "Callers") : path_table(v, r, "callees", "Callees");
     uint32_t root = f.merged.nodes.data[0].first_child;
     for (; root != TREE_NONE; root = f.merged.nodes.data[root].next) {
         path_row(s, r, &f.merged, root, 0, VIEW_STRONG);

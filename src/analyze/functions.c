@@ -152,10 +152,8 @@ static void put_module(struct view_section *s, const struct report *r, const str
 static void section_modules(struct view *v, const struct report *r)
 {
     struct view_column columns[SHARED + 4] = {
-        [NAME] = {"name", "module", VIEW_TEXT},
-        {"kind", "kind", VIEW_TEXT},
-        {"path", "path", VIEW_TEXT, 120},
-        {"build_id", "build id", VIEW_TEXT, VIEW_MACHINES},
+        [NAME] = {"name", "module", VIEW_TEXT}, {"kind", "kind", VIEW_TEXT},
+        {"path", "path", VIEW_TEXT, 120},       {"build_id", "build id", VIEW_TEXT, VIEW_MACHINES},
         {"note", "symbols", VIEW_TEXT, 100},
     };
     shared_columns(r, columns);

@@ -176,8 +176,8 @@ static void choose_steps(const struct tree *t, const uint32_t *path, size_t len,
 {
     struct step_loss *losses = memory_array(len, sizeof *losses);
     for (size_t i = 0; i + 1 < len; i++)
-        losses[i] = (struct step_loss){
-            i, t->nodes.data[path[i]].total - t->nodes.data[path[i + 1]].total};
+        losses[i] =
+            (struct step_loss){i, t->nodes.data[path[i]].total - t->nodes.data[path[i + 1]].total};
     qsort(losses, len - 1, sizeof *losses, compare_losses);
     shown[0] = shown[len - 1] = true;
     size_t count = len > 1 ? 2 : 1;

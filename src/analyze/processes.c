@@ -31,8 +31,8 @@ enum {
 struct family {
     const struct report *r;
     const struct profile *p;
-    struct cost *cost;    /* by process: its own, without its children; total is unused */
-    uint64_t *counted;    /* CPU time by the kernel, 0 if unknown */
+    struct cost *cost; /* by process: its own, without its children; total is unused */
+    uint64_t *counted; /* CPU time by the kernel, 0 if unknown */
     uint64_t *threads;
     uint32_t *first_child, *next; /* in the order of appearance */
     bool *shown;
@@ -90,8 +90,7 @@ static void choose_shown(struct family *f, size_t limit)
             fresh++;
         if (limit && f->shown_count && f->shown_count + fresh > limit)
             continue;
-        for (uint32_t at = all[i].id; at != PROFILE_NONE && !f->shown[at];
-             at = parent_of(f->p, at))
+        for (uint32_t at = all[i].id; at != PROFILE_NONE && !f->shown[at]; at = parent_of(f->p, at))
             f->shown[at] = true;
         f->shown_count += fresh;
     }
@@ -123,7 +122,7 @@ static void family_release(struct family *f)
     free(f->shown);
 }
 
-void status_text(const struct profile_process *q, struct text *out)
+void status_text(const struct profile_process *q, bool brief, struct text *out)
 {
     if (!q->ended)
         text_add(out, "still running");
@@ -131,8 +130,9 @@ void status_text(const struct profile_process *q, struct text *out)
         text_add(out, "end unknown");
     else if (WIFSIGNALED(q->status)) {
         const char *name = sigabbrev_np(WTERMSIG(q->status));
-        text_format(out, name ? "killed by SIG%s" : "killed by a signal", name);
-        text_add(out, WCOREDUMP(q->status) ? ", core dumped" : "");
+        text_add(out, brief ? "" : "killed by ");
+        text_format(out, name ? "SIG%s" : "a signal", name);
+        text_add(out, WCOREDUMP(q->status) && !brief ? ", core dumped" : "");
     } else {
         text_format(out, "exit %d", WEXITSTATUS(q->status));
     }
@@ -146,8 +146,7 @@ static void put_identity(struct view_section *s, const struct profile *p, uint32
     const struct profile_exec *e = q->execs.len ? &q->execs.data[q->execs.len - 1] : NULL;
     const char *arguments = e ? profile_text(p, e->arguments) : "";
     struct text label = TEXT_INIT;
-    text_format(&label, "%d %s", q->pid,
-                *arguments ? arguments : profile_process_name(p, process));
+    text_format(&label, "%d %s", q->pid, *arguments ? arguments : profile_process_name(p, process));
     row[NAME] = view_text(s, label.data);
     row[PID] = view_number((uint64_t)q->pid);
     row[COMM] = view_text(s, profile_process_name(p, process));
@@ -165,7 +164,7 @@ static void put_end(struct view_section *s, const struct profile *p, uint32_t pr
 {
     const struct profile_process *q = &p->processes.data[process];
     struct text how = TEXT_INIT;
-    status_text(q, &how);
+    status_text(q, true, &how);
     if (!q->ended || !q->status_known || q->status)
         row[ENDED] = view_text(s, how.data);
     if (q->start >= p->start)

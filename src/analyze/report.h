@@ -42,8 +42,8 @@ void report_notes(struct view *v, const struct report *r);
 
 /*
  * Who calls `function`, or what it calls, as a tree whose first row is the function itself. Of a
- * recursive function the outermost call counts. FAULT_MISSING if no symbol matches (the caller knows
- * what is spelt alike); the view is to be released in every case.
+ * recursive function the outermost call counts. FAULT_MISSING if no symbol matches (the caller
+ * knows what is spelt alike); the view is to be released in every case.
  */
 int report_callers(struct view *v, const struct report *r, const char *function, struct error *err);
 int report_callees(struct view *v, const struct report *r, const char *function, struct error *err);

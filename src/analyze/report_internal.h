@@ -27,8 +27,8 @@ void report_begin(struct view *v, const struct report *r, const char *id, const 
 enum view_kind report_kind(const struct report *r);
 uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 
-/* "exit 0", "killed by SIGSEGV", "still running". */
-void status_text(const struct profile_process *q, struct text *out);
+/* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */
+void status_text(const struct profile_process *q, bool brief, struct text *out);
 
 void section_functions(struct view *v, const struct report *r);
 void section_processes(struct view *v, const struct report *r);
@@ -36,7 +36,7 @@ void section_path(struct view *v, const struct report *r, size_t limit);
 void section_waits(struct view *v, const struct report *r);
 void section_run(struct view *v, const struct report *r);
 void section_totals(struct view *v, const struct report *r);
-void section_profiler(struct view *v, const struct report *r);
+void section_profiler(struct view *v, const struct report *r, bool brief);
 void section_notes(struct view *v, const struct report *r, size_t limit);
 void section_next(struct view *v, const struct report *r);
 

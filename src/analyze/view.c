@@ -143,8 +143,8 @@ enum view_kind view_kind_of(enum value_unit unit)
 const char *view_kind_name(enum view_kind kind)
 {
     static const char *const names[] = {
-        [VIEW_TEXT] = "text",   [VIEW_NUMBER] = "number",   [VIEW_COUNT] = "count",
-        [VIEW_DURATION] = "ns", [VIEW_BYTES] = "bytes",     [VIEW_PERCENT] = "percent",
+        [VIEW_TEXT] = "text",   [VIEW_NUMBER] = "number", [VIEW_COUNT] = "count",
+        [VIEW_DURATION] = "ns", [VIEW_BYTES] = "bytes",   [VIEW_PERCENT] = "percent",
         [VIEW_DATE] = "date",
     };
     return names[kind];

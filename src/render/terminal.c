@@ -27,7 +27,7 @@ struct terminal_style terminal_style_of(int fd)
 void terminal_paint(struct terminal *t, enum paint paint, const char *printable)
 {
     static const char *const code[] = {
-        [PAINT_NONE] = "", [PAINT_BOLD] = "1", [PAINT_DIM] = "2",      [PAINT_WARM] = "33",
+        [PAINT_NONE] = "",    [PAINT_BOLD] = "1",  [PAINT_DIM] = "2",      [PAINT_WARM] = "33",
         [PAINT_HOT] = "1;31", [PAINT_WARN] = "33", [PAINT_COMMAND] = "36",
     };
     if (!t->colour || paint == PAINT_NONE || !*printable) {
@@ -117,7 +117,9 @@ static void wrap(struct terminal *t, enum paint paint, const char *printable, si
                  size_t indent)
 {
     struct text line = TEXT_INIT;
-    size_t column = at;
+    size_t spaces = strspn(printable, " "), column = at + spaces;
+    text_add_repeat(t->out, ' ', spaces);
+    printable += spaces;
     while (*printable) {
         size_t len = strcspn(printable, " "), gap = line.len ? 1 : 0;
         text_add_repeat(&line, ' ', gap);
@@ -266,15 +268,15 @@ void terminal_write(const struct view *v, struct terminal_style style, struct te
         terminal_paint(&t, PAINT_BOLD, title.data);
         text_add_char(out, '\n');
     }
-    bool first = true;
+    bool facts = true;
     for (size_t i = 0; i < v->sections.len; i++) {
         const struct view_section *s = v->sections.data[i];
         if (is_empty(s))
             continue;
-        /* Facts that follow the title belong to it. */
-        if (!(first && s->kind == VIEW_FACTS))
+        /* Facts belong to the title or the facts before them. */
+        if (!(facts && s->kind == VIEW_FACTS))
             text_add_char(out, '\n');
-        first = false;
+        facts = s->kind == VIEW_FACTS;
         switch (s->kind) {
         case VIEW_FACTS:
             write_facts(&t, s);

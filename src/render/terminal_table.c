@@ -24,7 +24,7 @@ struct layout {
     const struct view_section *section;
     struct layout_column *columns;
     size_t len;
-    size_t name; /* the column of names, or len */
+    size_t name;    /* the column of names, or len */
     unsigned *last; /* by row: no sibling follows */
     unsigned step;  /* columns a level of a tree takes */
     size_t indent_max;
@@ -73,12 +73,11 @@ static void choose_columns(struct layout *l, unsigned width)
         bool text = c->kind == VIEW_TEXT;
         if (text && l->name == SIZE_MAX)
             l->name = l->len;
-        l->columns[l->len++] =
-            (struct layout_column){.source = i,
-                                   .width = width_min(c->kind),
-                                   .gap = c->kind == VIEW_PERCENT ? 1 : 2,
-                                   .text = text,
-                                   .bar = c->bar && width >= BAR_FROM};
+        l->columns[l->len++] = (struct layout_column){.source = i,
+                                                      .width = width_min(c->kind),
+                                                      .gap = c->kind == VIEW_PERCENT ? 1 : 2,
+                                                      .text = text,
+                                                      .bar = c->bar && width >= BAR_FROM};
     }
     if (l->name == SIZE_MAX)
         l->name = l->len;
