@@ -13,6 +13,7 @@
 #include "cmd/dispatch.h"
 
 extern const struct command command_attach;
+extern const struct command command_report;
 extern const struct command command_help;
 extern const struct command command_run;
 
@@ -20,6 +21,7 @@ extern const struct command command_run;
 static const struct command *const commands[] = {
     &command_run,
     &command_attach,
+    &command_report,
     &command_help,
     NULL,
 };

@@ -265,33 +265,46 @@ static bool inside(const struct loader *l, uint64_t time)
     return t >= l->options.from && (!l->options.to || t < l->options.to);
 }
 
+/* Samples are counted by the hundred: one at a time, most of the time goes into waiting for memory.
+ */
+static void count(struct loader *l, size_t *gathered)
+{
+    struct profile *p = l->profile;
+    profile_count_samples(p, l->gathered, *gathered);
+    for (size_t i = 0; l->options.keep_samples && i < *gathered; i++)
+        *vector_push(&p->samples) = l->gathered[i];
+    *gathered = 0;
+}
+
 static bool on_samples(struct loader *l, struct cursor *c)
 {
     struct profile *p = l->profile;
     uint32_t event = get(c, &l->events);
     uint64_t time = 0, thread_id = 0, stack_id = 0;
-    if (event == PROFILE_NONE)
-        return false;
-    while (cursor_left(c)) {
+    size_t gathered = 0;
+    bool sane = event != PROFILE_NONE;
+    while (sane && cursor_left(c)) {
         time += (uint64_t)cursor_signed(c);
         thread_id += (uint64_t)cursor_signed(c);
         stack_id += (uint64_t)cursor_signed(c);
         uint64_t value = cursor_varint(c);
         uint32_t thread = look_up(&l->threads, thread_id), stack = look_up(&l->stacks, stack_id);
-        if (c->bad || thread == PROFILE_NONE)
-            return false;
-        if (stack == PROFILE_NONE)
-            stack = 0;
-        if (time > p->end)
+        sane = !c->bad && thread != PROFILE_NONE;
+        if (sane && time > p->end)
             p->end = time;
-        if (!inside(l, time))
+        if (!sane || !inside(l, time))
             continue;
-        profile_count(p, event, thread, stack, 1, value);
-        if (l->options.keep_samples)
-            *vector_push(&p->samples) = (struct profile_sample){
-                .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
+        l->gathered[gathered++] =
+            (struct profile_sample){.time = time,
+                                    .value = value,
+                                    .event = event,
+                                    .thread = thread,
+                                    .stack = stack == PROFILE_NONE ? 0 : stack};
+        if (gathered == GATHERED)
+            count(l, &gathered);
     }
-    return !c->bad;
+    count(l, &gathered);
+    return sane && !c->bad;
 }
 
 static bool on_symbols(struct loader *l, struct cursor *c)
