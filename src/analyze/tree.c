@@ -340,15 +340,5 @@ uint32_t tree_node_of(const struct tree *t, uint32_t event, uint32_t stack)
 
 void tree_place(const struct tree *t, uint32_t node, struct text *out)
 {
-    const struct tree_symbol *symbol = tree_symbol(t, node);
-    if (symbol->function == PROFILE_NONE)
-        return;
-    const struct profile_function *f = &t->profile->functions.data[symbol->function];
-    const char *file = profile_text(t->profile, f->file);
-    uint32_t line = t->nodes.data[node].line ? t->nodes.data[node].line : f->start_line;
-    if (!*file)
-        return;
-    text_add(out, file);
-    if (line)
-        text_format(out, ":%" PRIu32, line);
+    tree_symbol_place(t, tree_symbol(t, node), t->nodes.data[node].line, out);
 }

@@ -80,5 +80,7 @@ uint32_t tree_node_of(const struct tree *t, uint32_t event, uint32_t stack);
 /* "src/app.c:12" of a node, or nothing: the line of its samples if there is one, else the line on
  * which the function starts. */
 void tree_place(const struct tree *t, uint32_t node, struct text *out);
+void tree_symbol_place(const struct tree *t, const struct tree_symbol *symbol, uint32_t line,
+                       struct text *out);
 
 #endif
