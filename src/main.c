@@ -12,10 +12,12 @@
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
 
+extern const struct command command_report;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
+    &command_report,
     &command_help,
     NULL,
 };

@@ -281,6 +281,23 @@ void tree_init(struct tree *t, const struct selection *s, const struct tree_opti
     builder_release(&b);
 }
 
+void tree_init_empty(struct tree *t, const struct tree *like)
+{
+    *t = (struct tree){.profile = like->profile};
+    vector_reserve(&t->symbols, like->symbols.len);
+    memcpy(t->symbols.data, like->symbols.data, like->symbols.len * sizeof *t->symbols.data);
+    t->symbols.len = like->symbols.len;
+    *vector_push(&t->nodes) = (struct tree_node){.parent = TREE_NONE,
+                                                 .first_child = TREE_NONE,
+                                                 .next = TREE_NONE,
+                                                 .symbol = like->nodes.data[0].symbol};
+}
+
+uint32_t tree_child(struct tree *t, uint32_t parent, uint32_t symbol)
+{
+    return child(t, parent, (struct step){.symbol = symbol});
+}
+
 void tree_release(struct tree *t)
 {
     vector_release(&t->symbols);

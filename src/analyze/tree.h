@@ -66,7 +66,12 @@ enum tree_order { TREE_BY_TOTAL, TREE_BY_SELF, TREE_BY_NAME };
 
 /* `o` may be NULL. Children stand in no order until tree_sort. */
 void tree_init(struct tree *t, const struct selection *s, const struct tree_options *o);
+/* A tree without samples that shares the symbols of another, which must outlive it. Its nodes come
+ * from tree_child and count what the caller adds to them. */
+void tree_init_empty(struct tree *t, const struct tree *like);
 void tree_release(struct tree *t);
+/* The child of `parent` with that symbol, made if it is new. */
+uint32_t tree_child(struct tree *t, uint32_t parent, uint32_t symbol);
 /* Orders the children of every node; equal ones by name. */
 void tree_sort(struct tree *t, enum tree_order order);
 
