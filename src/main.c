@@ -12,10 +12,13 @@
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
 
-extern const struct command command_help;
+extern const struct command command_export, command_import, command_merge, command_help;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
+    &command_export,
+    &command_import,
+    &command_merge,
     &command_help,
     NULL,
 };
