@@ -299,12 +299,13 @@ static int folded_read(struct source *in, const struct import_options *options, 
     return rc;
 }
 
-/* Every whole line at the beginning must look like one, and some must have a ';'. */
+/* Most lines must look like one, and some must have a ';'. What is wrong with the rest the reader
+ * tells, with its place. */
 static int folded_detect(const uint8_t *bytes, size_t len)
 {
-    int lines = 0;
+    size_t lines = 0, good = 0;
     bool semicolon = false;
-    for (size_t at = 0; at < len && lines < 50;) {
+    for (size_t at = 0; at < len;) {
         const uint8_t *end = memchr(bytes + at, '\n', len - at);
         size_t n = end ? (size_t)(end - (bytes + at)) : len - at;
         if (!end && lines)
@@ -316,15 +317,14 @@ static int folded_detect(const uint8_t *bytes, size_t len)
         while (digits && bytes[at + digits - 1] >= '0' && bytes[at + digits - 1] <= '9')
             digits--;
         if (last && bytes[at] != '#') {
-            if (digits == last || digits < 2 || bytes[at + digits - 1] != ' ' || bytes[at] == ' ' ||
-                bytes[at] == '\t' || memchr(bytes + at, 0, n))
-                return 0;
-            semicolon |= memchr(bytes + at, ';', n) != NULL;
             lines++;
+            good += digits < last && digits >= 2 && bytes[at + digits - 1] == ' ' &&
+                    bytes[at] != ' ' && bytes[at] != '\t' && !memchr(bytes + at, 0, n);
+            semicolon |= memchr(bytes + at, ';', n) != NULL;
         }
         at += n + 1;
     }
-    return !lines ? 0 : semicolon ? 65 : 25;
+    return semicolon && good && good >= lines - lines / 4 ? 65 : 0;
 }
 
 static const char *const extensions[] = {".folded", ".collapsed", NULL};

@@ -92,7 +92,7 @@ static size_t tokenize(char *line, char **words, char **rest)
     return n;
 }
 
-/* Joins words [0, n) again: a command's name may hold spaces. */
+/* Joins n words again: a command's name, or a symbol, may hold spaces. */
 static void restore_spaces(char **words, size_t n)
 {
     for (size_t i = 0; i + 1 < n; i++)
@@ -137,6 +137,7 @@ static bool parse_heading(char *line, struct heading *h)
     if (len < 2 || words[at][len - 1] != ':')
         return at < n || h->timed; /* another kind of record */
     words[at][len - 1] = 0;
+    restore_spaces(words + at + 1, n - at - 1);
     h->event = words[at];
     h->rest = rest[at];
     return true;

@@ -517,7 +517,8 @@ static int name_columns(struct pprof_reader *r, struct error *err)
                     !is_count(text(r, r->columns.data[i + 1].name));
         if (c->counts)
             continue;
-        uint64_t period = 0;
+        bool paired = i > 0 && r->columns.data[i - 1].counts;
+        uint64_t period = unit == UNIT_COUNT && !paired;
         if (!strcmp(name, text(r, v[TYPE_NAME])))
             period = r->period * c->scale;
         size_t known = r->im.profile->events.len;

@@ -141,13 +141,16 @@ static int save_values(struct saver *s, struct error *err)
 {
     const struct profile *p = s->p;
     struct profile_cell *left = memory_array(p->cells.len + 1, sizeof *left);
+    struct map index = {0};
     int rc = 0;
-    if (p->cells.len)
-        memcpy(left, p->cells.data, p->cells.len * sizeof *left);
+    for (size_t i = 0; i < p->cells.len; i++) {
+        left[i] = p->cells.data[i];
+        if (p->samples.len)
+            map_put(&index, (uint64_t)left[i].event << 32 | left[i].thread, left[i].stack, i, NULL);
+    }
     for (size_t i = 0; i < p->samples.len && !rc; i++) {
         const struct profile_sample *x = &p->samples.data[i];
-        const uint64_t *at =
-            map_get(&p->cell_index, (uint64_t)x->event << 32 | x->thread, x->stack);
+        const uint64_t *at = map_get(&index, (uint64_t)x->event << 32 | x->thread, x->stack);
         struct profile_cell *c = at ? &left[*at] : NULL;
         if (!c || !c->count || c->value < x->value) {
             rc =
@@ -163,6 +166,7 @@ static int save_values(struct saver *s, struct error *err)
         if (left[i].count || left[i].value)
             writer_cell(s->w, s->events[left[i].event], s->threads[left[i].thread],
                         s->stacks[left[i].stack], left[i].count, left[i].value);
+    map_release(&index);
     free(left);
     return rc;
 }
