@@ -25,18 +25,23 @@ static const char after_dashes[] =
     "        fi\n"
     "    done\n";
 
-static const char tail[] = "    if [[ $cur == -* ]]; then\n"
-                           "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
-                           "    fi\n"
-                           "}\n"
-                           "complete -o bashdefault -o default -F _sonde sonde\n";
+static const char tail[] =
+    "    if [[ $cur == -* ]]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+    "    elif [[ $command == help ]]; then\n"
+    "        mapfile -t COMPREPLY < <(compgen -W \"$commands\" -- \"$cur\")\n"
+    "    fi\n"
+    "}\n"
+    "complete -o bashdefault -o default -F _sonde sonde\n";
 
 static void add_commands(const struct command *const *table, struct text *out)
 {
-    text_add(out, "    if ((COMP_CWORD == 1)); then\n        words=\"--help --version");
+    text_add(out, "    local commands=\"");
     for (const struct command *const *c = table; *c; c++)
-        text_format(out, " %s", (*c)->name);
-    text_add(out, "\"\n        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
+        text_format(out, "%s%s", c == table ? "" : " ", (*c)->name);
+    text_add(out, "\"\n    if ((COMP_CWORD == 1)); then\n"
+                  "        words=\"--help --version $commands\"\n"
+                  "        mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\")\n"
                   "        return\n    fi\n");
 }
 
@@ -63,10 +68,7 @@ static void add_values(const struct command *const *table, struct text *out)
         for (const struct option *o = (*c)->options; o && o->name; o++)
             if (o->kind != OPTION_FLAG)
                 add_value(*c, o, out);
-    text_add(out, "    help:help|help:--man)\n        mapfile -t COMPREPLY < <(compgen -W \"");
-    for (const struct command *const *c = table; *c; c++)
-        text_format(out, "%s%s", c == table ? "" : " ", (*c)->name);
-    text_add(out, "\" -- \"$cur\")\n        return ;;\n    esac\n");
+    text_add(out, "    esac\n");
 }
 
 static void add_options(const struct command *const *table, struct text *out)

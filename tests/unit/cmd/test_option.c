@@ -20,7 +20,7 @@ struct parsed {
     int result;
 };
 
-static void parse(struct parsed *p, bool operands_end, ...)
+static void parse(struct parsed *p, int operands_end, ...)
 {
     memset(p, 0, sizeof *p);
     p->values = sample_defaults;

@@ -1,0 +1,92 @@
+"""What integration tests start from: the built sonde, target programs, runs with a time-out.
+
+    def test_shares(sonde, target, tmp_path):
+        made = sonde("run", "-o", tmp_path / "r.sonde", "--", target("shares"))
+        assert made.status == 0
+"""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+from runs import Harness, run
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(*commands): skip until sonde has these commands")
+
+
+@pytest.fixture(scope="session")
+def root():
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def build():
+    return ROOT / os.environ.get("SONDE_BUILD", "build")
+
+
+@pytest.fixture(scope="session")
+def sonde_path(build):
+    """$SONDE, or the one in the build folder."""
+    path = pathlib.Path(os.environ.get("SONDE") or build / "src/cmd/sonde")
+    if not path.exists():
+        pytest.fail(f"there is no {path}: build first, or name one in $SONDE")
+    return path
+
+
+@pytest.fixture(scope="session")
+def commands(sonde_path):
+    """The names of the commands that sonde has."""
+    lines = run([sonde_path, "--help"]).stdout.partition("Commands:\n")[2].splitlines()
+    return [line.split()[0] for line in lines if line.startswith("  ")]
+
+
+@pytest.fixture(autouse=True)
+def needed_commands(request):
+    marker = request.node.get_closest_marker("needs")
+    if marker:
+        missing = set(marker.args) - set(request.getfixturevalue("commands"))
+        if missing:
+            pytest.skip(f"sonde has no command {', '.join(sorted(missing))}")
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """No settings but the test's own; colours off; nothing of the user's folders."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("SONDE_", "XDG_", "CPUPROFILE", "HEAPPROFILE", "LD_"))}
+    return {**kept, "SONDE_CONF": "", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def sonde(sonde_path, environment):
+    """sonde("report", "x.sonde", timeout=30) -> Run"""
+    def call(*arguments, env=None, **more):
+        return run([sonde_path, *arguments], env={**environment, **(env or {})}, **more)
+    return call
+
+
+@pytest.fixture(scope="session")
+def target(build):
+    """target("shares") -> path of the program, built if need be."""
+    def find(name):
+        product = f"tests/targets/{name}"
+        done = subprocess.run(["ninja", "-C", build, "--quiet", product], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+        return build / product
+    return find
+
+
+@pytest.fixture
+def harness(sonde_path, environment, target, tmp_path):
+    """harness("exits", "3").check(): the same with sonde and without; see runs.Harness."""
+    def make(name, *arguments, options=(), **more):
+        return Harness(sonde_path, environment, tmp_path, [target(name), *arguments], options,
+                       **more)
+    return make
