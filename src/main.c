@@ -12,16 +12,17 @@
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
 
-extern const struct command command_attach;
-extern const struct command command_report;
-extern const struct command command_help;
-extern const struct command command_run;
+extern const struct command command_attach, command_export, command_help, command_import,
+    command_merge, command_report, command_run;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
     &command_run,
     &command_attach,
     &command_report,
+    &command_export,
+    &command_import,
+    &command_merge,
     &command_help,
     NULL,
 };

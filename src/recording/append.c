@@ -237,6 +237,18 @@ void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thr
     writer_gathered(w, body->len - before);
 }
 
+void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                 uint64_t value)
+{
+    put(w, event);
+    put(w, thread);
+    put(w, stack);
+    put(w, count);
+    put(w, value);
+    w->samples += count;
+    writer_close(w, SECTION_VALUES, RECORD_CELLS);
+}
+
 uint32_t writer_function(struct writer *w, const char *name, const char *linkage, const char *file,
                          uint32_t start_line, uint32_t module)
 {
