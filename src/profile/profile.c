@@ -201,12 +201,16 @@ void profile_sort_samples(struct profile *p)
     }
 }
 
+/* A child that never called exec runs its parent's program. */
 const char *profile_process_name(const struct profile *p, uint32_t process)
 {
-    if (process >= p->processes.len || !p->processes.data[process].execs.len)
-        return "?";
-    const struct profile_process *q = &p->processes.data[process];
-    return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+    while (process < p->processes.len) {
+        const struct profile_process *q = &p->processes.data[process];
+        if (q->execs.len)
+            return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+        process = q->parent;
+    }
+    return "?";
 }
 
 uint64_t profile_lost(const struct profile *p)
