@@ -13,18 +13,13 @@
 #include "cmd/dispatch.h"
 
 extern const struct command command_attach, command_export, command_help, command_import,
-    command_merge, command_report, command_run;
+    command_merge, command_report, command_run, command_symbolize;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
-    &command_run,
-    &command_attach,
-    &command_report,
-    &command_export,
-    &command_import,
-    &command_merge,
-    &command_help,
-    NULL,
+    &command_run,       &command_attach, &command_report,
+    &command_symbolize, &command_export, &command_import,
+    &command_merge,     &command_help,   NULL,
 };
 
 static void out_of_memory(size_t size)
