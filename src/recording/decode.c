@@ -113,7 +113,12 @@ static bool on_exec(struct loader *l, struct cursor *c)
     e.arguments = get_string(l, c);
     if (c->bad || process == PROFILE_NONE)
         return false;
-    *vector_push(&l->profile->processes.data[process].execs) = e;
+    struct profile_process *p = &l->profile->processes.data[process];
+    /* The same exec told again, with what was learnt of it since. */
+    if (p->execs.len && p->execs.data[p->execs.len - 1].time == e.time)
+        p->execs.data[p->execs.len - 1] = e;
+    else
+        *vector_push(&p->execs) = e;
     return true;
 }
 
