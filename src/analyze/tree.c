@@ -16,7 +16,6 @@ struct builder {
     const struct selection *s;
     const struct tree_options *o;
     struct tree_steps steps;
-    uint32_t *event_symbol;
     uint32_t no_stack; /* symbol */
     uint32_t *stamp;   /* stack -> group it was placed in last */
     uint32_t group;
@@ -28,7 +27,6 @@ static void builder_init(struct builder *b, struct tree *t, const struct selecti
 {
     const struct profile *p = s->profile;
     *b = (struct builder){.t = t, .s = s, .o = o, .no_stack = TREE_NONE};
-    b->event_symbol = tree_array_of_none(p->events.len);
     b->stamp = memory_array(p->stacks.len, sizeof *b->stamp);
     tree_steps_init(&b->steps, t, s->no_inline, o->by_module);
 }
@@ -36,7 +34,6 @@ static void builder_init(struct builder *b, struct tree *t, const struct selecti
 static void builder_release(struct builder *b)
 {
     tree_steps_release(&b->steps);
-    free(b->event_symbol);
     free(b->stamp);
     vector_release(&b->path);
 }
@@ -74,16 +71,26 @@ static uint32_t node_add(struct tree *t, uint32_t parent, struct step step)
     return node;
 }
 
+/* Where the child of `parent` with that symbol is, or would be put. */
+static size_t slot_of(const struct tree *t, uint32_t parent, uint32_t symbol)
+{
+    size_t at = hash_mix(parent, symbol) & t->mask;
+    for (; t->slots[at]; at = (at + 1) & t->mask) {
+        const struct tree_node *n = &t->nodes.data[t->slots[at] - 1];
+        if (n->parent == parent && n->symbol == symbol)
+            break;
+    }
+    return at;
+}
+
 /* The child of `parent` that stands for the step, made if it is new. */
 static uint32_t child(struct tree *t, uint32_t parent, struct step step)
 {
     if (t->nodes.len * 2 >= t->mask)
         slots_grow(t);
-    size_t at = hash_mix(parent, step.symbol) & t->mask;
-    for (; t->slots[at]; at = (at + 1) & t->mask) {
+    size_t at = slot_of(t, parent, step.symbol);
+    if (t->slots[at]) {
         struct tree_node *n = &t->nodes.data[t->slots[at] - 1];
-        if (n->parent != parent || n->symbol != step.symbol)
-            continue;
         if (n->line != step.line)
             n->line = 0;
         n->inlined = n->inlined && step.inlined;
@@ -152,22 +159,23 @@ static uint32_t place_empty(struct builder *b, uint32_t base)
 static uint32_t place_wait(struct builder *b, uint32_t node, uint32_t event)
 {
     const struct profile *p = b->t->profile;
-    uint32_t *symbol = &b->event_symbol[event];
+    uint32_t *symbol = &b->t->event_symbol[event];
     if (*symbol == TREE_NONE)
         *symbol = tree_symbol_add(b->t, TREE_WAIT, profile_text(p, p->events.data[event].name));
     return child(b->t, node, (struct step){.symbol = *symbol});
 }
 
+static uint32_t place(struct builder *b, uint32_t base, uint32_t stack)
+{
+    if (!stack)
+        return place_empty(b, base);
+    return b->o->callers ? place_up(b, base, stack) : place_down(b, base, stack);
+}
+
 static void count_cell(struct builder *b, uint32_t base, const struct profile_cell *c)
 {
     struct tree *t = b->t;
-    uint32_t node;
-    if (!c->stack)
-        node = place_empty(b, base);
-    else if (b->o->callers)
-        node = place_up(b, base, c->stack);
-    else
-        node = place_down(b, base, c->stack);
+    uint32_t node = place(b, base, c->stack);
     if (b->o->waits && !b->o->callers && selection_event_waits(t->profile, c->event))
         node = place_wait(b, node, c->event);
     t->nodes.data[node].self += c->value;
@@ -237,6 +245,38 @@ static void count_groups(struct builder *b)
     free(cells);
 }
 
+static void count_cells(struct builder *b)
+{
+    size_t cursor = 0;
+    b->group = 1;
+    for (const struct profile_cell *c; (c = selection_next(b->s, &cursor));)
+        count_cell(b, 0, c);
+}
+
+/* What the threads have in common is added up first, and stacks are placed in the order of their
+ * indices: cells are many, and stand in the order of time. */
+static void count_stacks(struct builder *b)
+{
+    struct tree *t = b->t;
+    size_t cursor = 0, stacks = t->profile->stacks.len;
+    struct sum {
+        uint64_t value, count;
+    } *sums = memory_array(stacks, sizeof *sums);
+    for (const struct profile_cell *c; (c = selection_next(b->s, &cursor));) {
+        sums[c->stack].value += c->value;
+        sums[c->stack].count += c->count;
+    }
+    b->group = 1;
+    for (uint32_t i = 0; i < stacks; i++) {
+        if (!sums[i].count && !sums[i].value)
+            continue;
+        uint32_t node = place(b, 0, i);
+        t->nodes.data[node].self += sums[i].value;
+        t->nodes.data[node].self_count += sums[i].count;
+    }
+    free(sums);
+}
+
 static void sum_up(struct tree *t)
 {
     for (size_t i = t->nodes.len; i-- > 0;) {
@@ -256,19 +296,18 @@ void tree_init(struct tree *t, const struct selection *s, const struct tree_opti
     struct builder b;
     *t = (struct tree){.profile = s->profile};
     t->stack_node = tree_array_of_none(s->profile->stacks.len);
+    t->event_symbol = tree_array_of_none(s->profile->events.len);
     builder_init(&b, t, s, o ? o : &none);
     *vector_push(&t->nodes) = (struct tree_node){.parent = TREE_NONE,
                                                  .first_child = TREE_NONE,
                                                  .next = TREE_NONE,
                                                  .symbol = tree_symbol_add(t, TREE_ROOT, "all")};
-    if (b.o->by_process || b.o->by_thread) {
+    if (b.o->by_process || b.o->by_thread)
         count_groups(&b);
-    } else {
-        size_t cursor = 0;
-        b.group = 1;
-        for (const struct profile_cell *c; (c = selection_next(s, &cursor));)
-            count_cell(&b, 0, c);
-    }
+    else if (b.o->waits)
+        count_cells(&b);
+    else
+        count_stacks(&b);
     sum_up(t);
     builder_release(&b);
 }
@@ -296,6 +335,7 @@ void tree_release(struct tree *t)
     vector_release(&t->nodes);
     free(t->slots);
     free(t->stack_node);
+    free(t->event_symbol);
     arena_release(&t->arena);
 }
 
@@ -337,22 +377,16 @@ void tree_sort(struct tree *t, enum tree_order order)
     vector_release(&children);
 }
 
-uint32_t tree_node_of(const struct tree *t, uint32_t stack)
+uint32_t tree_node_of(const struct tree *t, uint32_t event, uint32_t stack)
 {
-    return t->stack_node[stack];
+    uint32_t node = t->stack_node[stack], wait = t->event_symbol[event];
+    if (node == TREE_NONE || wait == TREE_NONE)
+        return node;
+    uint32_t leaf = t->slots[slot_of(t, node, wait)];
+    return leaf ? leaf - 1 : TREE_NONE;
 }
 
 void tree_place(const struct tree *t, uint32_t node, struct text *out)
 {
-    const struct tree_symbol *symbol = tree_symbol(t, node);
-    if (symbol->function == PROFILE_NONE)
-        return;
-    const struct profile_function *f = &t->profile->functions.data[symbol->function];
-    const char *file = profile_text(t->profile, f->file);
-    uint32_t line = t->nodes.data[node].line ? t->nodes.data[node].line : f->start_line;
-    if (!*file)
-        return;
-    text_add(out, file);
-    if (line)
-        text_format(out, ":%" PRIu32, line);
+    tree_symbol_place(t, tree_symbol(t, node), t->nodes.data[node].line, out);
 }

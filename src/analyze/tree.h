@@ -57,7 +57,8 @@ struct tree {
 
     uint32_t *slots; /* (parent, symbol) -> node + 1 */
     size_t mask;
-    uint32_t *stack_node; /* stack -> its node, valid where it was placed last */
+    uint32_t *stack_node;   /* stack -> its node, valid where it was placed last */
+    uint32_t *event_symbol; /* event -> symbol of waiting for it, or TREE_NONE */
     struct arena arena;
 };
 
@@ -78,11 +79,13 @@ static inline const struct tree_symbol *tree_symbol(const struct tree *t, uint32
 {
     return &t->symbols.data[t->nodes.data[node].symbol];
 }
-/* The node of a chosen stack, in a tree without levels of processes or threads; TREE_NONE if no
- * chosen cell has it. */
-uint32_t tree_node_of(const struct tree *t, uint32_t stack);
+/* The node that holds the cells of a chosen (event, stack), in a tree without levels of processes
+ * or threads; TREE_NONE if there are none. */
+uint32_t tree_node_of(const struct tree *t, uint32_t event, uint32_t stack);
 /* "src/app.c:12" of a node, or nothing: the line of its samples if there is one, else the line on
  * which the function starts. */
 void tree_place(const struct tree *t, uint32_t node, struct text *out);
+void tree_symbol_place(const struct tree *t, const struct tree_symbol *symbol, uint32_t line,
+                       struct text *out);
 
 #endif

@@ -150,3 +150,17 @@ void tree_steps_release(struct tree_steps *st)
     vector_release(&st->steps);
     free(st->first);
 }
+
+void tree_symbol_place(const struct tree *t, const struct tree_symbol *symbol, uint32_t line,
+                       struct text *out)
+{
+    if (symbol->function == PROFILE_NONE)
+        return;
+    const struct profile_function *f = &t->profile->functions.data[symbol->function];
+    const char *file = profile_text(t->profile, f->file);
+    if (!*file)
+        return;
+    text_add(out, file);
+    if (line || f->start_line)
+        text_format(out, ":%" PRIu32, line ? line : f->start_line);
+}

@@ -146,11 +146,11 @@ static void test_places(void **state)
     struct text place = TEXT_INIT;
     assert_int_equal(selection_init(&s, &sample.p, NULL, &err), 0);
     tree_init(&t, &s, NULL);
-    uint32_t tiny = tree_node_of(&t, sample.leaf), leaf = t.nodes.data[tiny].parent;
+    uint32_t tiny = tree_node_of(&t, sample.cpu, sample.leaf), leaf = t.nodes.data[tiny].parent;
     assert_string_equal(tree_symbol(&t, leaf)->name, "leaf");
     tree_place(&t, tiny, &place);
     tree_place(&t, leaf, &place);
-    tree_place(&t, tree_node_of(&t, sample.nameless), &place);
+    tree_place(&t, tree_node_of(&t, sample.cpu, sample.nameless), &place);
     assert_string_equal(place.data, "tiny.h:4work.c:55");
     tree_release(&t);
     selection_release(&s);
