@@ -13,11 +13,13 @@
 #include "cmd/dispatch.h"
 
 extern const struct command command_report;
+extern const struct command command_graph;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
     &command_report,
+    &command_graph,
     &command_help,
     NULL,
 };
