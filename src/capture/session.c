@@ -173,6 +173,9 @@ static int start_command(struct session *s, struct error *err)
                          strerror(s->result->exec_errno));
     s->child = s->launch.pid;
     s->result->started = true;
+    char path[4096];
+    if (launch_find(s->options->launch->argv[0], path, sizeof path))
+        tasks_warn_of_setuid(&s->tasks, path);
     return 0;
 }
 
