@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "render/terminal_internal.h"
 
-#define NAME_MIN 20
+#define NAME_MIN 8
 #define BAR_FROM 110 /* terminal columns */
 #define BAR_WIDTH 12
 
@@ -251,16 +251,20 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
 
 static void write_headings(struct terminal *t, const struct layout *l)
 {
+    struct text words = TEXT_INIT;
     for (size_t i = 0; i < l->len; i++) {
         const struct layout_column *c = &l->columns[i];
-        const char *words = heading(l, i);
-        size_t pad = c->width > text_columns(words) ? c->width - text_columns(words) : 0;
+        text_clear(&words);
+        text_add(&words, heading(l, i));
+        terminal_shorten(&words, c->width);
+        size_t pad = c->width - text_columns(words.data);
         text_add_repeat(t->out, ' ', c->gap + (c->text ? 0 : pad));
-        terminal_paint(t, i == l->name && *l->section->title ? PAINT_BOLD : PAINT_DIM, words);
+        terminal_paint(t, i == l->name && *l->section->title ? PAINT_BOLD : PAINT_DIM, words.data);
         text_add_repeat(t->out, ' ', c->text && i + 1 < l->len ? pad : 0);
         text_add_repeat(t->out, ' ', c->bar ? BAR_WIDTH + 1 : 0);
     }
     text_add_char(t->out, '\n');
+    text_release(&words);
 }
 
 static void trim_line(struct text *out)
