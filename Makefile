@@ -4,6 +4,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_TIME ?= 60
 JOBS ?= $(shell nproc)
+export JOBS
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := all
@@ -35,7 +36,7 @@ fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
 bench: all ## measure what sonde costs
-	@tools/bench $(BUILD)
+	@bench/overhead --build $(BUILD)
 
 install: all ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null

@@ -11,7 +11,7 @@
 #include "cmd/spelling.h"
 #include "recording/loader.h"
 #include "render/csv.h"
-#include "render/source.h"
+#include "render/excerpt.h"
 #include "render/terminal.h"
 #include "render/view_json.h"
 
@@ -238,7 +238,7 @@ static int show(struct invocation *inv, const struct profile *p)
         return rc;
     tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
     tree_sort(&tree, TREE_BY_TOTAL);
-    struct source *source = source_new();
+    struct excerpt *source = excerpt_new();
     struct report r = {.selection = &selection,
                        .tree = &tree,
                        .file = inv->argv[0],
@@ -246,7 +246,7 @@ static int show(struct invocation *inv, const struct profile *p)
                        .sort = (enum report_sort)o->sort,
                        .min = o->min,
                        .depth = (uint32_t)o->depth,
-                       .source = source_line,
+                       .source = excerpt_line,
                        .source_context = source};
     rc = make_view(&view, &r, inv, &inv->error);
     if (!rc)
@@ -254,7 +254,7 @@ static int show(struct invocation *inv, const struct profile *p)
     /* A screen without a single sample is an answer, but not the one that was asked for. */
     if (!rc && !selection.count && !o->notes)
         rc = STATUS_FAILED;
-    source_free(source);
+    excerpt_free(source);
     view_release(&view);
     tree_release(&tree);
     selection_release(&selection);

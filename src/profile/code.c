@@ -64,6 +64,17 @@ uint32_t profile_frame_named(struct profile *p, uint32_t module, uint32_t functi
     return frame;
 }
 
+bool profile_frame_is_named(const struct profile *p, uint32_t frame)
+{
+    const struct profile_frame *f = &p->frames.data[frame];
+    if (f->address || f->location_count != 1)
+        return false;
+    const struct profile_location *at = &p->locations.data[f->first_location];
+    const uint64_t *known =
+        map_get(&p->frame_index, f->module | 1ull << 63, (uint64_t)at->function << 32 | at->line);
+    return known && *known == frame;
+}
+
 void profile_frame_locate(struct profile *p, uint32_t frame, const struct profile_location *at,
                           uint32_t count)
 {

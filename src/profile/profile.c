@@ -203,12 +203,38 @@ void profile_count_samples(struct profile *p, const struct profile_sample *sampl
         count_batch(p, samples + i, count - i < BATCH ? count - i : BATCH);
 }
 
+static int compare_samples(const void *a, const void *b)
+{
+    const struct profile_sample *x = a, *y = b;
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->stack < y->stack ? -1 : x->stack > y->stack;
+}
+
+void profile_sort_samples(struct profile *p)
+{
+    for (size_t i = 1; i < p->samples.len; i++) {
+        if (compare_samples(&p->samples.data[i - 1], &p->samples.data[i]) > 0) {
+            qsort(p->samples.data, p->samples.len, sizeof *p->samples.data, compare_samples);
+            return;
+        }
+    }
+}
+
+/* A child that never called exec runs its parent's program. */
 const char *profile_process_name(const struct profile *p, uint32_t process)
 {
-    if (process >= p->processes.len || !p->processes.data[process].execs.len)
-        return "?";
-    const struct profile_process *q = &p->processes.data[process];
-    return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+    while (process < p->processes.len) {
+        const struct profile_process *q = &p->processes.data[process];
+        if (q->execs.len)
+            return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+        process = q->parent;
+    }
+    return "?";
 }
 
 uint64_t profile_lost(const struct profile *p)

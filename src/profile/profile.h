@@ -196,6 +196,8 @@ uint32_t profile_event_find(const struct profile *p, const char *name); /* or PR
 
 /* A frame known by names alone (imports, Python): each distinct (module, function, line) once. */
 uint32_t profile_frame_named(struct profile *p, uint32_t module, uint32_t function, uint32_t line);
+/* Was it made by profile_frame_named? */
+bool profile_frame_is_named(const struct profile *p, uint32_t frame);
 /* Sets what a frame stands for; locations innermost first. */
 void profile_frame_locate(struct profile *p, uint32_t frame, const struct profile_location *at,
                           uint32_t count);
@@ -211,6 +213,9 @@ void profile_count_samples(struct profile *p, const struct profile_sample *sampl
 /* The cell, or PROFILE_NONE. */
 uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread,
                            uint32_t stack);
+
+/* Puts the samples in the order of their times. */
+void profile_sort_samples(struct profile *p);
 
 /* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
  */

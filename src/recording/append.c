@@ -166,7 +166,7 @@ static uint32_t add_frame(struct writer *w, uint64_t head, uint64_t b, bool name
     uint32_t frame = (uint32_t)*id;
     if (!added)
         return frame;
-    *vector_push(&w->code) = (struct writer_code){.module = (uint32_t)(head >> 1), .address = b};
+    *vector_push(&w->code) = (struct writer_code){.module = (uint32_t)(head >> 1), .named = named, .address = b};
     struct run *run = &w->frames;
     size_t before = run->body.len;
     if (!run->body.len)
@@ -235,6 +235,18 @@ void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thr
     run->previous[2] = stack;
     w->samples++;
     writer_gathered(w, body->len - before);
+}
+
+void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                 uint64_t value)
+{
+    put(w, event);
+    put(w, thread);
+    put(w, stack);
+    put(w, count);
+    put(w, value);
+    w->samples += count;
+    writer_close(w, SECTION_VALUES, RECORD_CELLS);
 }
 
 uint32_t writer_function(struct writer *w, const char *name, const char *linkage, const char *file,

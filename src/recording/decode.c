@@ -113,7 +113,12 @@ static bool on_exec(struct loader *l, struct cursor *c)
     e.arguments = get_string(l, c);
     if (c->bad || process == PROFILE_NONE)
         return false;
-    *vector_push(&l->profile->processes.data[process].execs) = e;
+    struct profile_process *p = &l->profile->processes.data[process];
+    /* The same exec told again, with what was learnt of it since. */
+    if (p->execs.len && p->execs.data[p->execs.len - 1].time == e.time)
+        p->execs.data[p->execs.len - 1] = e;
+    else
+        *vector_push(&p->execs) = e;
     return true;
 }
 
@@ -309,6 +314,20 @@ static bool on_samples(struct loader *l, struct cursor *c)
     return sane && !c->bad;
 }
 
+/* Has no time, so it belongs to every range. */
+static bool on_cells(struct loader *l, struct cursor *c)
+{
+    uint32_t event = get(c, &l->events);
+    while (cursor_left(c)) {
+        uint32_t thread = get(c, &l->threads), stack = get(c, &l->stacks);
+        uint64_t count = cursor_varint(c), value = cursor_varint(c);
+        if (c->bad || event == PROFILE_NONE || thread == PROFILE_NONE)
+            return false;
+        profile_count(l->profile, event, thread, stack == PROFILE_NONE ? 0 : stack, count, value);
+    }
+    return !c->bad;
+}
+
 static bool on_symbols(struct loader *l, struct cursor *c)
 {
     struct profile_location at[INLINE_MAX];
@@ -435,6 +454,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_COST] = on_cost,
         [RECORD_END] = on_end,
         [RECORD_MODULE_NOTE] = on_module_note,
+        [RECORD_CELLS] = on_cells,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

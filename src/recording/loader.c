@@ -122,6 +122,7 @@ int recording_load(const char *path, const struct load_options *options, struct 
         return rc;
     struct loader *l = loader_new(p, options);
     rc = load_blocks(r, l, (uint64_t)st.st_size, err);
+    profile_sort_samples(p);
     if (!rc)
         note_damage(p, block_reader_damage(r), l->malformed);
     if (rc)

@@ -67,6 +67,10 @@ uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame); /* par
 void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thread, uint32_t stack,
                    uint64_t value);
 
+/* A sum over samples whose times nobody knows: what other tools' files hold. */
+void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                 uint64_t value);
+
 uint32_t writer_function(struct writer *w, const char *name, const char *linkage, const char *file,
                          uint32_t start_line, uint32_t module);
 /* Locations innermost first. */
@@ -81,9 +85,10 @@ void writer_loss(struct writer *w, enum loss_reason reason, uint32_t event, uint
 void writer_note(struct writer *w, enum note_level level, const char *text);
 void writer_set_cost(struct writer *w, const struct writer_cost *cost);
 
-/* Every frame given out so far, for the symboliser: frame i is (module, address). */
+/* Every frame given out so far, for the symboliser: frame i is (module, address), or has names. */
 struct writer_code {
     uint32_t module;
+    bool named;
     uint64_t address;
 };
 const struct writer_code *writer_frames(const struct writer *w, size_t *count);

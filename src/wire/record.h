@@ -35,6 +35,7 @@ enum record_type {
     RECORD_COST = 21,        /* what the profiler used */
     RECORD_END = 22,         /* the recorder finished in order */
     RECORD_MODULE_NOTE = 23, /* why a module has no symbols */
+    RECORD_CELLS = 24,       /* sums without times: thread, stack, count, value */
 };
 
 /* Where code comes from. */

@@ -20,6 +20,10 @@ SEEDED = [
      "src/base/bad.c:4: system() runs a shell"),
     ("check_banned", "src/profile/bad.c", "int x = puts(\"a\");\n",
      "src/profile/bad.c:1: puts() belongs to cmd/"),
+    ("check_banned", "src/capture/bad.c", "int f(void)\n{\n    signal(1, handler);\n}\n",
+     "src/capture/bad.c:3: signal() with a handler"),
+    ("check_banned", "src/analyze/bad.c", "int f(void)\n{\n    _exit(1);\n}\n",
+     "src/analyze/bad.c:3: _exit() is only for"),
     ("check_size", "src/base/bad.c", LONG_FUNCTION, "src/base/bad.c:2: 64 lines, at most 60"),
     ("check_size", "src/base/bad.c", "\n" * 801, "801 lines, at most 800"),
     ("check_format", "src/base/bad.c", "int  x;\n", "src/base/bad.c:1:4: not formatted"),
@@ -57,6 +61,15 @@ def test_a_seeded_fault_is_found(tree, name, path, content, expected):
         pytest.skip(done.stdout.strip())
     assert done.returncode == 1
     assert expected in done.stdout
+
+
+def test_a_forked_child_may_reset_signals_and_exit(tree):
+    good = tree / "src/symbol/good.c"
+    good.parent.mkdir(parents=True)
+    good.write_text("void f(void)\n{\n    signal(1, SIG_DFL);\n    signal(2, SIG_IGN);\n"
+                    "    _exit(0);\n}\n")
+    done = check(tree, "check_banned")
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.parametrize("name", ["check_layers", "check_banned", "check_size", "check_words"])

@@ -11,7 +11,6 @@ EVERYWHERE = {
     "sscanf": "overflows silently; use strtoul or cmd/quantity.h",
     "scanf": "overflows silently",
     "fscanf": "overflows silently",
-    "signal": "has unclear semantics; use sigaction",
     "rand": "is no random number; use getrandom",
     "strerror_r": "exists in two kinds; use error_errno",
     "getenv_s": "is not portable",
@@ -20,7 +19,9 @@ EVERYWHERE = {
 # Only commands print and decide how the process ends.
 PRINTS = ("printf", "puts", "putchar", "perror", "vprintf", "exit", "err", "errx", "warn", "warnx")
 # A forked child has no one to return to.
-MAY_EXIT = {"_exit": ("cmd", "main.c", "capture"), "abort": ("base",)}
+MAY_EXIT = {"_exit": ("cmd", "main.c", "capture", "symbol"), "abort": ("base",)}
+# Only with a handler does signal() differ from system to system.
+SIGNAL_HANDLER = re.compile(r"(?<![\w.>])signal\s*\((?![^;]*\bSIG_(?:DFL|IGN)\s*\))")
 CALL = re.compile(r"(?<![\w.>])(\w+)\s*\(")
 
 
@@ -44,6 +45,9 @@ def check_file(path):
         if why:
             line = code.count("\n", 0, found.start()) + 1
             faults.append(f"{relative(path)}:{line}: {why}")
+    for found in SIGNAL_HANDLER.finditer(code):
+        line = code.count("\n", 0, found.start()) + 1
+        faults.append(f"{relative(path)}:{line}: signal() with a handler is unclear; use sigaction")
     if room not in ("cmd", "main.c"):
         for found in re.finditer(r"\b(stdout|stderr)\b", code):
             line = code.count("\n", 0, found.start()) + 1

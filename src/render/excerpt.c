@@ -1,5 +1,5 @@
 /* Reads source files once and finds their lines; see source.h. */
-#include "render/source.h"
+#include "render/excerpt.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,17 +18,17 @@ struct source_file {
     VECTOR(const char *) lines;
 };
 
-struct source {
+struct excerpt {
     struct names names;
     struct source_file files[FILES_MAX];
 };
 
-struct source *source_new(void)
+struct excerpt *excerpt_new(void)
 {
-    return memory_alloc(sizeof(struct source));
+    return memory_alloc(sizeof(struct excerpt));
 }
 
-void source_free(struct source *s)
+void excerpt_free(struct excerpt *s)
 {
     if (!s)
         return;
@@ -68,9 +68,9 @@ static void read_file(struct source_file *f, const char *path)
     split(f, len);
 }
 
-const char *source_line(void *context, const char *file, uint32_t line)
+const char *excerpt_line(void *context, const char *file, uint32_t line)
 {
-    struct source *s = context;
+    struct excerpt *s = context;
     uint32_t known = (uint32_t)s->names.len, at = names_find(&s->names, file);
     if (at == NAMES_NONE) {
         if (known >= FILES_MAX)

@@ -1,0 +1,32 @@
+/* Several files in, one recording out; see combine.h. */
+#include "cmd/combine.h"
+
+#include "formats/open.h"
+#include "recording/save.h"
+
+static int save(const struct profile *p, const char *output, bool replace, struct error *err)
+{
+    struct writer *w;
+    int rc = writer_new(output, replace, &w, err);
+    if (rc)
+        return rc;
+    rc = recording_save(p, w, err);
+    int closed = writer_free(w, !rc, p->end, rc ? NULL : err);
+    return rc ? rc : closed;
+}
+
+int combine(char *const *paths, int count, const struct format *format, const char *output,
+            bool replace, struct error *err)
+{
+    struct profile p;
+    struct load_options how = {.keep_samples = true};
+    int rc = 0;
+    profile_init(&p);
+    for (int i = 0; i < count && !rc; i++)
+        rc = format ? profile_open_as(format, paths[i], &how, &p, err)
+                    : profile_open(paths[i], &how, &p, err);
+    if (!rc)
+        rc = save(&p, output, replace, err);
+    profile_release(&p);
+    return rc;
+}

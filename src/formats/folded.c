@@ -1,0 +1,339 @@
+/*
+ * Folded stacks, the plainest of all: `root;...;leaf N`, a line a stack. Written
+ * from a tree of names, so that stacks which differ in addresses alone make one line.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/import.h"
+
+/* A path of names. Node 0 is the root; a node's parent is always before it. */
+struct node {
+    uint32_t parent, name;
+};
+
+struct folder {
+    const struct profile *p;
+    struct sink *out;
+    struct names names;
+    struct map index; /* (parent, name) -> node */
+    VECTOR(struct node) nodes;
+    VECTOR(uint64_t) sums;    /* by node, of the group in hand */
+    VECTOR(uint32_t) touched; /* nodes with a sum */
+    VECTOR(uint32_t) chain;   /* names of the line in hand, leaf first */
+    uint32_t *node_of;        /* by stack */
+    struct text label;
+};
+
+static uint32_t child(struct folder *f, uint32_t parent, uint32_t name)
+{
+    bool added;
+    uint64_t *at = map_put(&f->index, parent, name, f->nodes.len, &added);
+    if (added) {
+        *vector_push(&f->nodes) = (struct node){parent, name};
+        *vector_push(&f->sums) = 0;
+    }
+    return (uint32_t)*at;
+}
+
+/* A name that cannot be mistaken for two, for a number or for the end of a line. */
+static uint32_t clean_name(struct folder *f, const char *text)
+{
+    struct text t = TEXT_INIT;
+    text_add_printable(&t, text[0] ? text : "[unknown]");
+    for (char *c = t.data; *c; c++)
+        if (*c == ';')
+            *c = ':';
+    uint32_t name = names_add(&f->names, t.data);
+    text_release(&t);
+    return name;
+}
+
+static uint32_t add_frame(struct folder *f, uint32_t parent, uint32_t frame)
+{
+    const struct profile *p = f->p;
+    const struct profile_frame *at = &p->frames.data[frame];
+    if (!at->location_count) {
+        text_clear(&f->label);
+        format_address(p, frame, &f->label);
+        return child(f, parent, clean_name(f, f->label.data));
+    }
+    for (uint32_t i = at->location_count; i-- > 0;) {
+        uint32_t function = p->locations.data[at->first_location + i].function;
+        const char *name = profile_text(p, p->functions.data[function].name);
+        parent = child(f, parent, clean_name(f, name));
+    }
+    return parent;
+}
+
+/* Stacks stand after their parents, so one pass in order finds every parent done. */
+static void add_stacks(struct folder *f)
+{
+    const struct profile *p = f->p;
+    f->node_of = memory_array(p->stacks.len, sizeof *f->node_of);
+    *vector_push(&f->nodes) = (struct node){0, 0};
+    *vector_push(&f->sums) = 0;
+    for (size_t i = 1; i < p->stacks.len; i++)
+        f->node_of[i] = add_frame(f, f->node_of[p->stacks.data[i].parent], p->stacks.data[i].frame);
+}
+
+static void write_line(struct folder *f, uint32_t node, const char *prefix)
+{
+    uint64_t sum = f->sums.data[node];
+    f->chain.len = 0;
+    for (uint32_t n = node; n; n = f->nodes.data[n].parent)
+        *vector_push(&f->chain) = f->nodes.data[n].name;
+    sink_text(f->out, prefix);
+    if (!f->chain.len)
+        sink_text(f->out, "[unknown]");
+    for (size_t i = f->chain.len; i-- > 0;) {
+        sink_text(f->out, f->names.text[f->chain.data[i]]);
+        if (i)
+            sink_text(f->out, ";");
+    }
+    sink_format(f->out, " %llu\n", (unsigned long long)sum);
+}
+
+static int compare_nodes(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void write_group(struct folder *f, const char *prefix)
+{
+    qsort(f->touched.data, f->touched.len, sizeof *f->touched.data, compare_nodes);
+    for (size_t i = 0; i < f->touched.len; i++) {
+        write_line(f, f->touched.data[i], prefix);
+        f->sums.data[f->touched.data[i]] = 0;
+    }
+    f->touched.len = 0;
+}
+
+static void add_cell(struct folder *f, const struct profile_cell *c, enum weight weight)
+{
+    uint32_t node = f->node_of[c->stack];
+    uint64_t w = format_weight(f->p, c, weight);
+    if (w && !f->sums.data[node])
+        *vector_push(&f->touched) = node;
+    f->sums.data[node] += w;
+}
+
+struct grouping {
+    const struct profile *p;
+    bool by_process, by_thread;
+};
+
+static uint32_t group_of(const struct grouping *g, const struct profile_cell *c)
+{
+    if (g->by_thread)
+        return c->thread;
+    return g->by_process ? g->p->threads.data[c->thread].process : 0;
+}
+
+static int compare_groups(const void *a, const void *b, void *context)
+{
+    const struct grouping *g = context;
+    const struct profile_cell *cells = g->p->cells.data;
+    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    uint32_t x = group_of(g, &cells[i]), y = group_of(g, &cells[k]);
+    if (x != y)
+        return x < y ? -1 : 1;
+    return i < k ? -1 : i > k;
+}
+
+/* "app-1234;" and "worker-1240;", as the outermost frames of what follows. */
+static void make_prefix(struct folder *f, const struct grouping *g, const struct profile_cell *c,
+                        struct text *out)
+{
+    const struct profile_thread *t = &f->p->threads.data[c->thread];
+    text_clear(out);
+    if (g->by_process) {
+        const char *name = profile_process_name(f->p, t->process);
+        text_format(out, "%s-%d;", f->names.text[clean_name(f, name)],
+                    f->p->processes.data[t->process].pid);
+    }
+    if (g->by_thread) {
+        const char *name = profile_text(f->p, t->name);
+        text_format(out, "%s-%d;", f->names.text[clean_name(f, name[0] ? name : "thread")], t->tid);
+    }
+}
+
+static void write_groups(struct folder *f, uint32_t event, const struct export_options *options)
+{
+    const struct profile *p = f->p;
+    struct grouping g = {p, options->by_process, options->by_thread};
+    uint32_t *order = memory_array(p->cells.len + 1, sizeof *order);
+    size_t n = 0;
+    for (size_t i = 0; i < p->cells.len; i++)
+        if (p->cells.data[i].event == event)
+            order[n++] = (uint32_t)i;
+    qsort_r(order, n, sizeof *order, compare_groups, &g);
+    struct text prefix = TEXT_INIT;
+    for (size_t i = 0; i < n; i++) {
+        const struct profile_cell *c = &p->cells.data[order[i]];
+        if (i && group_of(&g, c) != group_of(&g, &p->cells.data[order[i - 1]]))
+            write_group(f, prefix.data);
+        make_prefix(f, &g, c, &prefix);
+        add_cell(f, c, options->weight);
+    }
+    write_group(f, prefix.data);
+    text_release(&prefix);
+    free(order);
+}
+
+static int folded_write(const struct profile *p, const struct export_options *options,
+                        struct sink *out, struct error *err)
+{
+    (void)err;
+    uint32_t event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
+    struct folder f = {.p = p, .out = out};
+    text_init(&f.label);
+    add_stacks(&f);
+    if (event != PROFILE_NONE)
+        write_groups(&f, event, options);
+    names_release(&f.names);
+    map_release(&f.index);
+    vector_release(&f.nodes);
+    vector_release(&f.sums);
+    vector_release(&f.touched);
+    vector_release(&f.chain);
+    text_release(&f.label);
+    free(f.node_of);
+    return 0;
+}
+
+/* Splits "a;b;c 12" at its last space; false if there is no number. */
+static bool split_count(char *line, size_t len, uint64_t *count)
+{
+    while (len && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+        line[--len] = 0;
+    size_t digits = len;
+    while (digits && line[digits - 1] >= '0' && line[digits - 1] <= '9')
+        digits--;
+    if (digits == len || len - digits > 19 || !digits || line[digits - 1] != ' ')
+        return false;
+    *count = strtoull(line + digits, NULL, 10);
+    while (digits && line[digits - 1] == ' ')
+        digits--;
+    line[digits] = 0;
+    return digits > 0;
+}
+
+/* "name (file.py:12)", as Python's samplers write it, has a file and a line. */
+static uint32_t read_frame(struct import *im, char *name)
+{
+    size_t len = strlen(name);
+    char *open = len && name[len - 1] == ')' ? strrchr(name, '(') : NULL;
+    char *colon = open ? strrchr(open, ':') : NULL;
+    uint32_t line = 0;
+    const char *file = "";
+    if (colon && open > name && open[-1] == ' ' && colon[1] && colon - open > 1 &&
+        strspn(colon + 1, "0123456789") == strlen(colon + 1) - 1) {
+        line = (uint32_t)strtoul(colon + 1, NULL, 10);
+        *colon = 0;
+        file = open + 1;
+        open[-1] = 0;
+    }
+    uint32_t module = import_module(im, import_kind(file) == CODE_PYTHON ? file : "");
+    if (module == PROFILE_NONE)
+        module = import_module(im, "");
+    return import_frame(im, module, name[0] ? name : "[unknown]", file, 0, line);
+}
+
+static int read_stack(struct import *im, char *line, uint32_t *stack, struct error *err)
+{
+    size_t depth = 0;
+    *stack = 0;
+    while (line) {
+        char *next = strchr(line, ';');
+        if (next)
+            *next++ = 0;
+        if (++depth > IMPORT_DEPTH_MAX)
+            return import_too_many(im, "frames in one stack", IMPORT_DEPTH_MAX, err);
+        int rc = import_push(im, stack, read_frame(im, line), err);
+        if (rc)
+            return rc;
+        line = next;
+    }
+    return 0;
+}
+
+static int read_lines(struct import *im, struct error *err)
+{
+    char *line;
+    size_t len;
+    int rc;
+    import_module(im, ""); /* there when the limit on modules is met */
+    uint32_t event = import_event(im, "samples", UNIT_COUNT, 1);
+    uint32_t process = import_process(im, 0, source_name(im->source));
+    uint32_t thread = import_thread(im, process, 0, "");
+    for (;;) {
+        uint64_t at = source_offset(im->source), count;
+        uint32_t stack;
+        rc = source_line(im->source, &line, &len, err);
+        if (rc <= 0)
+            return rc;
+        if (!len || line[0] == '#')
+            continue;
+        if (strlen(line) != len || !split_count(line, len, &count))
+            return source_bad(im->source, at, err,
+                              "a folded stack must end with a space and a whole number");
+        rc = read_stack(im, line, &stack, err);
+        if (!rc && count)
+            rc = import_count(im, event, thread, stack, count, count, err);
+        if (rc)
+            return rc;
+    }
+}
+
+static int folded_read(struct source *in, const struct import_options *options, struct profile *p,
+                       struct error *err)
+{
+    struct import im;
+    import_init(&im, p, in, options);
+    int rc = read_lines(&im, err);
+    if (!rc)
+        import_finish(&im, "folded");
+    import_release(&im);
+    return rc;
+}
+
+/* Most lines must look like one, and some must have a ';'. What is wrong with the rest the reader
+ * tells, with its place. */
+static int folded_detect(const uint8_t *bytes, size_t len)
+{
+    size_t lines = 0, good = 0;
+    bool semicolon = false;
+    for (size_t at = 0; at < len;) {
+        const uint8_t *end = memchr(bytes + at, '\n', len - at);
+        size_t n = end ? (size_t)(end - (bytes + at)) : len - at;
+        if (!end && lines)
+            break;
+        size_t last = n;
+        while (last && (bytes[at + last - 1] == '\r' || bytes[at + last - 1] == ' '))
+            last--;
+        size_t digits = last;
+        while (digits && bytes[at + digits - 1] >= '0' && bytes[at + digits - 1] <= '9')
+            digits--;
+        if (last && bytes[at] != '#') {
+            lines++;
+            good += digits < last && digits >= 2 && bytes[at + digits - 1] == ' ' &&
+                    bytes[at] != ' ' && bytes[at] != '\t' && !memchr(bytes + at, 0, n);
+            semicolon |= memchr(bytes + at, ';', n) != NULL;
+        }
+        at += n + 1;
+    }
+    return semicolon && good && good >= lines - lines / 4 ? 65 : 0;
+}
+
+static const char *const extensions[] = {".folded", ".collapsed", NULL};
+
+const struct format format_folded = {
+    .name = "folded",
+    .description = "folded stacks, `root;...;leaf N`; for flame graph scripts",
+    .extensions = extensions,
+    .detect = folded_detect,
+    .write = folded_write,
+    .read = folded_read,
+};

@@ -1,0 +1,109 @@
+/* Files that appear whole or not at all; see sink_file.h. */
+#include "formats/sink_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/memory.h"
+
+struct sink_file {
+    struct sink sink;
+    char *path, *temporary; /* NULL: standard output */
+    int fd;
+    bool replace, abandoned;
+};
+
+static int write_file(void *context, const void *data, size_t len, struct error *err)
+{
+    struct sink_file *f = context;
+    if (io_write(f->fd, data, len) == 0)
+        return 0;
+    f->abandoned = !f->path && errno == EPIPE;
+    return error_errno(err, FAULT_SYSTEM, "cannot write to %s",
+                       f->path ? f->path : "standard output");
+}
+
+static int check_path(const char *path, bool replace, struct error *err)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0)
+        return 0;
+    if (!S_ISREG(st.st_mode))
+        return error_set(err, FAULT_SYSTEM,
+                         "%s is not a regular file: name another one with -o, or use '-o -' and "
+                         "redirect",
+                         path);
+    if (!replace)
+        return error_set(err, FAULT_SYSTEM,
+                         "%s exists already: use --force to replace it, or another name with -o",
+                         path);
+    return 0;
+}
+
+int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err)
+{
+    struct sink_file *f = memory_alloc(sizeof *f);
+    int rc = 0;
+    f->fd = STDOUT_FILENO;
+    f->replace = replace;
+    sink_init(&f->sink, write_file, f);
+    if (strcmp(path, "-")) {
+        struct text name = TEXT_INIT;
+        text_format(&name, "%s.XXXXXX", path);
+        f->path = memory_strdup(path);
+        f->temporary = text_take(&name);
+        rc = check_path(path, replace, err);
+        f->fd = rc ? -1 : mkostemp(f->temporary, O_CLOEXEC);
+        if (!rc && f->fd < 0)
+            rc = error_errno(err, FAULT_SYSTEM, "cannot create %s", path);
+        if (rc) {
+            free(f->temporary);
+            free(f->path);
+            free(f);
+            return rc;
+        }
+    }
+    *out = f;
+    return 0;
+}
+
+struct sink *sink_file_sink(struct sink_file *f)
+{
+    return &f->sink;
+}
+
+bool sink_file_abandoned(const struct sink_file *f)
+{
+    return f->abandoned;
+}
+
+/* link() and not rename() where nothing may be replaced: it fails if the name was taken since. */
+static int give_name(struct sink_file *f, struct error *err)
+{
+    int rc = f->replace ? rename(f->temporary, f->path) : link(f->temporary, f->path);
+    if (rc < 0)
+        return error_errno(err, FAULT_SYSTEM, "cannot create %s", f->path);
+    return 0;
+}
+
+int sink_file_free(struct sink_file *f, bool keep, struct error *err)
+{
+    int rc = keep ? sink_finish(&f->sink, err) : 0;
+    if (f->path) {
+        if (close(f->fd) < 0 && !rc && keep)
+            rc = error_errno(err, FAULT_SYSTEM, "cannot write to %s", f->path);
+        if (keep && !rc)
+            rc = give_name(f, err);
+        unlink(f->temporary);
+    }
+    sink_release(&f->sink);
+    free(f->path);
+    free(f->temporary);
+    free(f);
+    return rc;
+}

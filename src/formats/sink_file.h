@@ -1,0 +1,22 @@
+/*
+ * A sink into a file, which appears under its name only when it is whole, or into standard
+ * output ("-").
+ */
+#ifndef SONDE_SINK_FILE_H
+#define SONDE_SINK_FILE_H
+
+#include <stdbool.h>
+
+#include "formats/sink.h"
+
+struct sink_file;
+
+/* An existing file is refused unless `replace`; so are symbolic links, folders and devices. */
+int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err);
+struct sink *sink_file_sink(struct sink_file *f);
+/* Did the reader of standard output go away? Then a failure is nobody's fault. */
+bool sink_file_abandoned(const struct sink_file *f);
+/* Frees. With `keep`, and if all bytes got there, the file gets its name; else nothing is left. */
+int sink_file_free(struct sink_file *f, bool keep, struct error *err);
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * Walking this process's own stack, a few nanoseconds a frame: unwind_local of walk.h. Nearly every
+ * frame is "CFA = sp or fp plus a number, perhaps fp saved below it"; such a step fits one word and
+ * is remembered by return address. Anything else sends the whole walk to unwind_walk, which knows
+ * all registers and all rules.
+ *
+ *   step: | CFA offset 32 | - 8 | - 8 | fp's slot 8 | kind 8 |
+ */
+#include "unwind/walk.h"
+
+#include <string.h>
+
+#include "unwind/expression.h"
+
+enum step_kind {
+    STEP_EMPTY,
+    STEP_SP,
+    STEP_FP,
+    STEP_LOAD, /* CFA = *(fp + offset), fp saved at *fp: a frame that realigned its stack */
+    STEP_END,
+    STEP_OTHER,
+};
+
+static uint64_t pack(enum step_kind kind, int32_t offset, uint8_t slot)
+{
+    return (uint64_t)(uint32_t)offset << 32 | (uint64_t)slot << 8 | (uint64_t)kind;
+}
+
+static uint64_t pack_wide(const struct rows *rows, const struct wide *wide)
+{
+    const struct rule *fp = &wide->reg[UNWIND_FP], *ra = &wide->reg[UNWIND_IP];
+    uint8_t reg;
+    int64_t offset;
+    if (wide->signal || wide->cfa.kind != RULE_EXPR || ra->kind != RULE_OFFSET ||
+        ra->value != UNWIND_RA_OFFSET || fp->kind != RULE_EXPR ||
+        wide->reg[UNWIND_SP].kind != RULE_SAME)
+        return pack(STEP_OTHER, 0, 0);
+    if (!expression_is_sum(rows->expr + fp->value, fp->size, &reg, &offset) || reg != UNWIND_FP ||
+        offset)
+        return pack(STEP_OTHER, 0, 0);
+    if (!expression_is_load(rows->expr + wide->cfa.value, wide->cfa.size, &reg, &offset) ||
+        reg != UNWIND_FP || offset != (int32_t)offset)
+        return pack(STEP_OTHER, 0, 0);
+    return pack(STEP_LOAD, (int32_t)offset, 0);
+}
+
+/* What the row before return address `address` says. */
+static uint64_t look_up(const struct unwind_map *map, uint64_t address)
+{
+    struct unwind_module m;
+    if (!unwind_map_find(map, address - 1, &m) || !m.rows)
+        return pack(STEP_OTHER, 0, 0);
+    const struct row *row = rows_find(m.rows, address - 1 - m.bias);
+    if (row && row->kind == ROW_END)
+        return pack(STEP_END, 0, 0);
+    if (row && row->kind == ROW_WIDE)
+        return pack_wide(m.rows, &m.rows->wide[row->cfa_offset]);
+    if (!row || row->kind != ROW_FRAME || row->slot[0] == ROW_SLOT_LOST)
+        return pack(STEP_OTHER, 0, 0);
+    if (row->cfa_reg == UNWIND_SP || row->cfa_reg == UNWIND_FP)
+        return pack(row->cfa_reg == UNWIND_SP ? STEP_SP : STEP_FP, row->cfa_offset, row->slot[0]);
+    return pack(STEP_OTHER, 0, 0);
+}
+
+static inline size_t slot_of(uint64_t address)
+{
+    return address & (UNWIND_CACHE_SLOTS - 1);
+}
+
+/* Each address has two places, side by side; the newer pushes the older aside. */
+static __attribute__((noinline)) uint64_t miss(const struct unwind_map *map,
+                                               struct unwind_cache *cache, uint64_t address)
+{
+    size_t i = slot_of(address);
+    if (cache->slot[i ^ 1].address == address)
+        return cache->slot[i ^ 1].step;
+    uint64_t step = look_up(map, address);
+    cache->slot[i ^ 1] = cache->slot[i];
+    cache->slot[i].address = address;
+    cache->slot[i].step = step;
+    return step;
+}
+
+static inline uint64_t find(const struct unwind_map *map, struct unwind_cache *cache,
+                            uint64_t address)
+{
+    size_t i = slot_of(address);
+    if (__builtin_expect(cache->slot[i].address == address, 1))
+        return cache->slot[i].step;
+    return miss(map, cache, address);
+}
+
+static inline uint64_t word_at(uint64_t address)
+{
+    uint64_t word;
+    memcpy(&word, (const void *)address, sizeof(word));
+    return word;
+}
+
+/* The walk by remembered steps. Returns the count, or 0 if a frame needs more than that. */
+static size_t walk_fast(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t high,
+                        struct unwind_cache *cache, uint64_t *out, size_t max,
+                        enum unwind_reason *reason)
+{
+    const uint64_t low = regs->value[UNWIND_SP];
+    uint64_t sp = low, fp = regs->value[UNWIND_FP], ip = regs->value[UNWIND_IP];
+    if (ip == UINT64_MAX)
+        return 0; /* the address after it is 0, which marks an empty slot */
+    /* The first address is exact, so its row is the one before the address after it. */
+    uint64_t step = find(map, cache, ip + 1);
+    size_t count = 0;
+    for (;;) {
+        if (count == max) {
+            *reason = UNWIND_DEPTH;
+            return count;
+        }
+        out[count++] = ip;
+        uint8_t kind = (uint8_t)step, slot = (uint8_t)(step >> 8);
+        uint64_t offset = (uint64_t)((int64_t)step >> 32);
+        uint64_t cfa = (kind == STEP_SP ? sp : fp) + offset;
+        uint64_t saved;
+        if (__builtin_expect(kind <= STEP_FP, 1)) {
+            saved = cfa - 8ull * (slot ? slot : 1);
+        } else if (kind == STEP_LOAD) {
+            if (cfa < low || cfa > high - 8 || fp < low || fp > high - 8)
+                return 0;
+            cfa = word_at(cfa);
+            saved = fp;
+            slot = 1;
+        } else {
+            *reason = UNWIND_COMPLETE;
+            return kind == STEP_END ? count : 0;
+        }
+        if (cfa <= sp || cfa > high || saved < low || saved > cfa - 8)
+            return 0;
+        uint64_t value = word_at(saved);
+        fp = slot ? value : fp;
+        ip = word_at(cfa - 8);
+        sp = cfa;
+        if (!ip) {
+            *reason = UNWIND_COMPLETE;
+            return count;
+        }
+        step = find(map, cache, ip);
+    }
+}
+
+size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t stack_hi,
+                    struct unwind_cache *cache, uint64_t *out, size_t max, struct unwind_end *end)
+{
+    const uint32_t need = 1u << UNWIND_IP | 1u << UNWIND_SP | 1u << UNWIND_FP;
+    uint64_t sp = regs->value[UNWIND_SP];
+    uint64_t version = __atomic_load_n(&map->version, __ATOMIC_ACQUIRE);
+    if (cache->version != version) {
+        memset(cache->slot, 0, sizeof(cache->slot));
+        cache->version = version;
+    }
+    uint64_t size = stack_hi > sp ? stack_hi - sp : 0;
+    if (size >= 16 && (regs->known & need) == need && max) {
+        enum unwind_reason reason;
+        size_t count = walk_fast(map, regs, stack_hi, cache, out, max, &reason);
+        if (count) {
+            if (end)
+                *end = (struct unwind_end){.reason = reason, .address = out[count - 1]};
+            return count;
+        }
+    }
+    const struct unwind_memory stack = {.start = sp, .data = (const void *)sp, .size = size};
+    return unwind_walk(map, regs, &stack, out, max, end);
+}

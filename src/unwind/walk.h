@@ -1,0 +1,77 @@
+/*
+ * Registers in, return addresses out. unwind_walk works on a copy of a stack (a perf sample, a
+ * stopped thread, a core); unwind_local on the calling process's own stack, fast enough for every
+ * malloc. Both are signal-safe, lock-free and allocate nothing.
+ */
+#ifndef SONDE_UNWIND_WALK_H
+#define SONDE_UNWIND_WALK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/arch.h"
+#include "unwind/map.h"
+
+enum unwind_reason {
+    UNWIND_COMPLETE,    /* reached the outermost frame */
+    UNWIND_DEPTH,       /* `max` addresses written, there are more */
+    UNWIND_MEMORY,      /* the next frame needs memory that is not there: end.address */
+    UNWIND_NO_ROWS,     /* no rows for end.address, and frame pointers do not hold */
+    UNWIND_NO_PROGRESS, /* the stack pointer would not grow: damaged stack or rules */
+    UNWIND_LOST,        /* a rule needs a register whose value is not known */
+};
+
+struct unwind_end {
+    enum unwind_reason reason;
+    uint64_t address;   /* see reason; for others the last address of code */
+    size_t interrupted; /* index in out[] of the first address that a signal interrupted, which is
+                           exact and not a return address; 0 if there was no signal frame */
+    size_t guessed;     /* how many steps were made by frame pointers instead of rows */
+};
+
+/* Stack bytes copied from [start, start + size), and optionally a way to what lies outside: `read`
+ * puts the word at addr into *word and returns 0, or returns anything else. */
+struct unwind_memory {
+    uint64_t start;
+    const void *data;
+    size_t size;
+    int (*read)(void *ctx, uint64_t addr, uint64_t *word);
+    void *ctx;
+};
+
+/*
+ * Writes the addresses of the stack, innermost first, and returns how many: out[0] is the ip, the
+ * others return addresses as found on the stack (so look up out[i] - 1, except for one that a
+ * signal interrupted). At least 1 when max and the ip are there. Never reads but through `memory`,
+ * never loops whatever the stack holds. *end may be NULL.
+ */
+size_t unwind_walk(const struct unwind_map *map, const struct unwind_regs *regs,
+                   const struct unwind_memory *memory, uint64_t *out, size_t max,
+                   struct unwind_end *end);
+
+#define UNWIND_CACHE_SLOTS 512 /* a power of two */
+
+/* From return address to what its row says, for unwind_local. One per thread, zeroed at first; a
+ * signal handler that interrupts a walk must bring another one. */
+struct unwind_cache {
+    uint64_t version; /* of the map the entries were made from */
+    struct {
+        uint64_t address;
+        uint64_t step;
+    } slot[UNWIND_CACHE_SLOTS];
+} __attribute__((aligned(64)));
+
+/* As unwind_walk, on this process's own stack: memory is read between regs' sp and stack_hi, the
+ * end of the stack, and nowhere else. */
+size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t stack_hi,
+                    struct unwind_cache *cache, uint64_t *out, size_t max, struct unwind_end *end);
+
+/* unwind_local from here: out[0] lies in the function that called this. */
+#define unwind_here(map, stack_hi, cache, out, max, end)                                           \
+    __extension__({                                                                                \
+        struct unwind_regs here_;                                                                  \
+        unwind_regs_here(&here_);                                                                  \
+        unwind_local((map), &here_, (stack_hi), (cache), (out), (max), (end));                     \
+    })
+
+#endif
