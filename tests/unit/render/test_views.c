@@ -14,7 +14,7 @@
 #include "analyze/report.h"
 #include "base/io.h"
 #include "render/csv.h"
-#include "render/source.h"
+#include "render/excerpt.h"
 #include "render/terminal.h"
 #include "render/view_json.h"
 #include "render_sample.h"
@@ -195,23 +195,23 @@ static void test_source_lines(void **state)
     assert_true(fd >= 0);
     assert_int_equal(io_write(fd, "one\r\ntwo\n\nfour", 14), 0);
     close(fd);
-    struct source *s = source_new();
-    assert_string_equal(source_line(s, path, 1), "one");
-    assert_string_equal(source_line(s, path, 2), "two");
-    assert_string_equal(source_line(s, path, 3), "");
-    assert_string_equal(source_line(s, path, 4), "four");
-    assert_null(source_line(s, path, 5));
-    assert_null(source_line(s, path, 0));
-    assert_null(source_line(s, path, UINT32_MAX));
-    assert_null(source_line(s, "/dev/zero", 1));
-    assert_null(source_line(s, "/absent", 1));
-    assert_null(source_line(s, "", 1));
+    struct excerpt *s = excerpt_new();
+    assert_string_equal(excerpt_line(s, path, 1), "one");
+    assert_string_equal(excerpt_line(s, path, 2), "two");
+    assert_string_equal(excerpt_line(s, path, 3), "");
+    assert_string_equal(excerpt_line(s, path, 4), "four");
+    assert_null(excerpt_line(s, path, 5));
+    assert_null(excerpt_line(s, path, 0));
+    assert_null(excerpt_line(s, path, UINT32_MAX));
+    assert_null(excerpt_line(s, "/dev/zero", 1));
+    assert_null(excerpt_line(s, "/absent", 1));
+    assert_null(excerpt_line(s, "", 1));
     char name[32];
     for (int i = 0; i < 1000; i++) {
         snprintf(name, sizeof name, "/absent/%d", i);
-        assert_null(source_line(s, name, 1));
+        assert_null(excerpt_line(s, name, 1));
     }
-    source_free(s);
+    excerpt_free(s);
     unlink(path);
 }
 
