@@ -44,7 +44,8 @@ struct view_column {
     enum view_kind kind;
     /* Narrowest terminal that shows it; VIEW_MACHINES keeps it to JSON and CSV. */
     unsigned from_width;
-    bool bar; /* a percentage that wide terminals also draw */
+    bool bar;  /* a percentage that wide terminals also draw */
+    bool fill; /* takes the width that is left; without one, the first text does */
 };
 
 #define VIEW_MACHINES UINT32_MAX

@@ -29,7 +29,7 @@ struct report_options {
     bool json, csv;
 };
 
-static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 0.5};
+static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
 
 static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
 

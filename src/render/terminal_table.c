@@ -1,7 +1,7 @@
 /*
- * Tables on a terminal. Columns that do not fit the width are those that asked
- * for a wider one; the last but narrower text columns are shortened, the first
- * one, where the names stand, takes what is left.
+ * Tables on a terminal. Columns that asked for a wider terminal are left out, as are
+ * those without a value; of the texts one takes the width that is left, and all are
+ * shortened where there is too little.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "render/terminal_internal.h"
 
-#define NAME_MIN 8
+#define FILL_MIN 8
 #define BAR_FROM 110 /* terminal columns */
 #define BAR_WIDTH 12
 
@@ -25,6 +25,7 @@ struct layout {
     struct layout_column *columns;
     size_t len;
     size_t name;    /* the column of names, or len */
+    size_t fill;    /* the column that takes what is left of the width, or len */
     unsigned *last; /* by row: no sibling follows */
     unsigned step;  /* columns a level of a tree takes */
     size_t indent_max;
@@ -83,7 +84,9 @@ static void choose_columns(struct layout *l, unsigned width)
             continue;
         bool text = c->kind == VIEW_TEXT;
         if (text && l->name == SIZE_MAX)
-            l->name = l->len;
+            l->name = l->fill = l->len;
+        if (text && c->fill)
+            l->fill = l->len;
         l->columns[l->len++] = (struct layout_column){.source = i,
                                                       .width = width_min(c->kind),
                                                       .gap = c->kind == VIEW_PERCENT ? 1 : 2,
@@ -91,7 +94,7 @@ static void choose_columns(struct layout *l, unsigned width)
                                                       .bar = c->bar && width >= BAR_FROM};
     }
     if (l->name == SIZE_MAX)
-        l->name = l->len;
+        l->name = l->fill = l->len;
     if (l->len)
         l->columns[0].gap = 0;
 }
@@ -128,29 +131,29 @@ static void fit(struct layout *l, unsigned width)
     for (size_t i = 0; i < l->len; i++) {
         const struct layout_column *c = &l->columns[i];
         fixed += c->gap + (c->text ? 0 : c->width) + (c->bar ? BAR_WIDTH + 1 : 0);
-        others += c->text && i != l->name ? c->width : 0;
+        others += c->text && i != l->fill ? c->width : 0;
     }
     size_t left = width > fixed ? width - fixed : 0;
-    if (l->name == l->len)
+    if (l->fill == l->len)
         return;
-    struct layout_column *name = &l->columns[l->name];
-    if (name->width + others <= left)
+    struct layout_column *fill = &l->columns[l->fill];
+    if (fill->width + others <= left)
         return;
     /* The other texts give way first, down to a share of what there is. */
     size_t share = left / 3;
-    for (size_t i = l->len; i-- > 0 && name->width + others > left;) {
+    for (size_t i = l->len; i-- > 0 && fill->width + others > left;) {
         struct layout_column *c = &l->columns[i];
-        if (!c->text || i == l->name || c->width <= share)
+        if (!c->text || i == l->fill || c->width <= share)
             continue;
-        size_t over = name->width + others - left, can = c->width - share;
+        size_t over = fill->width + others - left, can = c->width - share;
         size_t cut = over < can ? over : can;
         c->width -= cut;
         others -= cut;
     }
     size_t room = left > others ? left - others : 0;
-    if (room < NAME_MIN)
-        room = NAME_MIN;
-    name->width = name->width < room ? name->width : room;
+    if (room < FILL_MIN)
+        room = FILL_MIN;
+    fill->width = fill->width < room ? fill->width : room;
 }
 
 /* A level takes two columns, or one when the tree is deep, and never more than half the names. */
