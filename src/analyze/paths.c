@@ -21,7 +21,7 @@ struct view_section *path_table(struct view *v, const struct report *r, const ch
         [NAME] = {"name", "function", VIEW_TEXT},
         [MODULE] = {"module", "module", VIEW_TEXT},
         [LEVEL] = {"kind", "kind", VIEW_TEXT, VIEW_MACHINES},
-        [PLACE] = {"place", "source", VIEW_TEXT, 140},
+        [PLACE] = {"place", "source", VIEW_TEXT, 140, .cut = VIEW_CUT_START},
     };
     struct view_section *s = view_add_table(v, id, title, columns, COLUMNS);
     s->tree = true;

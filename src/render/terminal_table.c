@@ -56,9 +56,11 @@ static const char *heading(const struct layout *l, size_t i)
 
 static void format_cell(const struct view_section *s, size_t row, size_t column, struct text *out)
 {
-    struct view_value v = s->cells.data[row * s->column_count + column];
+    const struct view_value *values = &s->cells.data[row * s->column_count];
+    struct view_value v = values[column];
     text_clear(out);
-    if (v.known || s->columns[column].kind != VIEW_TEXT)
+    /* A row whose first number is not known has none worth a dash. */
+    if (v.known || (values->known && s->columns[column].kind != VIEW_TEXT))
         terminal_value(out, s->columns[column].kind, v);
 }
 
@@ -232,7 +234,7 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
         size_t used = name ? text_columns(branches->data) : 0;
         if (name)
             terminal_paint(t, PAINT_DIM, branches->data);
-        terminal_shorten(&cell, c->width > used ? c->width - used : 1);
+        terminal_shorten(&cell, c->width > used ? c->width - used : 1, s->columns[c->source].cut);
         size_t width = used + text_columns(cell.data);
         if (!name)
             paint = PAINT_DIM;
@@ -259,7 +261,7 @@ static void write_headings(struct terminal *t, const struct layout *l)
         const struct layout_column *c = &l->columns[i];
         text_clear(&words);
         text_add(&words, heading(l, i));
-        terminal_shorten(&words, c->width);
+        terminal_shorten(&words, c->width, VIEW_CUT_END);
         size_t pad = c->width - text_columns(words.data);
         text_add_repeat(t->out, ' ', c->gap + (c->text ? 0 : pad));
         terminal_paint(t, i == l->name && *l->section->title ? PAINT_BOLD : PAINT_DIM, words.data);
