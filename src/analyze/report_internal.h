@@ -46,7 +46,7 @@ void section_next(struct view *v, const struct report *r);
  * name without its parameters, or, if none is, any name that contains it. Returns how many. */
 size_t symbols_match(const struct tree *t, const char *name, bool *match);
 
-/* "app › main › read": the heaviest way down, last `steps` of it. */
+/* "main › load › read": the heaviest way down, the last `steps` of it before the kernel. */
 void hottest_leaf(const struct tree *t, unsigned steps, struct text *out);
 
 #endif
