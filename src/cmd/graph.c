@@ -14,7 +14,10 @@
 #include "recording/loader.h"
 #include "render/flame.h"
 
-#define SVG_MIN 0.02 /* per cent: a quarter of a pixel at the usual width */
+/* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
+ * box for every change, need a bound. */
+#define SVG_MIN 0.02
+#define CHART_MIN 0.001
 #define PROGRESS_AFTER 700000000ull
 
 enum format { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
@@ -52,7 +55,8 @@ static const struct option options[] = {
     {"addresses", 0, AT(FLAG, addresses), .group = "Shape",
      .help = "Tell code without symbols apart by address, not only by module."},
     {"min", 0, AT(PERCENT, min), .placeholder = "PCT", .high = 100, .group = "Shape",
-     .default_text = "0.02 in SVG, 0 in HTML", .help = "Leave out boxes narrower than this."},
+     .default_text = "0.02 in SVG, 0 in HTML, 0.001 in an HTML flamechart",
+     .help = "Leave out boxes narrower than this."},
     {"width", 'w', AT(UNSIGNED, width), .placeholder = "PIXELS", .min = FLAME_WIDTH_MIN,
      .max = FLAME_WIDTH_MAX, .group = "Shape", .help = "Width of an SVG."},
     FILTER_OPTIONS(struct graph_options, filter),
@@ -174,7 +178,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     struct tree tree;
     struct flame flame;
     bool chart = o->kind == FLAME_CHART;
-    double min = invocation_given(inv, "min") ? o->min : html ? 0 : SVG_MIN;
+    double min = invocation_given(inv, "min") ? o->min : !html ? SVG_MIN : chart ? CHART_MIN : 0;
     int result = filter_select(&o->filter, p, &s, err);
     if (result)
         return result;
