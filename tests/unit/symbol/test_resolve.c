@@ -374,6 +374,61 @@ static void test_plt(void **state)
     check_plt("-fcf-protection=full -Wl,-z,ibtplt -Wl,-z,lazy");
 }
 
+/* Functions that are methods lie inside their types; both manglings. */
+static void check_rust(const char *mangling)
+{
+    workshop_write(&shop, "work.rs",
+                   "pub struct Job { n: u64 }\n"
+                   "impl Job {\n"
+                   "    #[inline(never)]\n"
+                   "    pub fn work(&self, k: u64) -> u64 {\n"
+                   "        self.mix(k).wrapping_mul(31)\n"
+                   "    }\n"
+                   "    #[inline(always)]\n"
+                   "    fn mix(&self, k: u64) -> u64 {\n"
+                   "        self.n.rotate_left(7) ^ k\n"
+                   "    }\n"
+                   "}\n"
+                   "fn main() {\n"
+                   "    let j = Job { n: std::env::args().count() as u64 };\n"
+                   "    println!(\"{}\", j.work(3));\n"
+                   "}\n");
+    workshop_run(&shop, "rustc -O -g -C symbol-mangling-version=%s -o work work.rs 2>/dev/null",
+                 mangling);
+    char *out = workshop_output(&shop, "nm work | awk '$3 ~ /3Job.*4work/ { print $1 }'");
+    uint64_t start = strtoull(out, NULL, 16), address[12];
+    free(out);
+    assert_true(start != 0);
+    for (size_t i = 0; i < 12; i++)
+        address[i] = start + i;
+    struct symbol_request r = request("work", address, 12);
+    struct catch c;
+    catch_isolated(&c, &r, NULL);
+    bool inlined = false;
+    for (size_t i = 0; i < 12; i++) {
+        assert_true(c.found[i].n >= 1);
+        const struct symbol_location *outer = &c.found[i].location[c.found[i].n - 1];
+        assert_non_null(strstr(outer->function, "work::Job"));
+        assert_non_null(strstr(outer->function, "::work"));
+        assert_int_equal(outer->start_line, 4);
+        inlined = inlined || (c.found[i].n >= 2 && outer->line == 5 &&
+                              strstr(c.found[i].location[c.found[i].n - 2].function, "::mix"));
+    }
+    assert_true(inlined);
+    catch_release(&c);
+}
+
+static void test_rust(void **state)
+{
+    (void)state;
+    if (!workshop_has("rustc"))
+        skip();
+    check_rust("v0");
+    if (workshop_try(&shop,
+                     "rustc -C symbol-mangling-version=legacy --print cfg >/dev/null 2>&1") == 0)
+        check_rust("legacy");
+}
+
 static void test_vdso(void **state)
 {
     (void)state;
@@ -418,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_mini_debug_info),
         cmocka_unit_test(test_plt),
+        cmocka_unit_test(test_rust),
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_wrong_order),
     };
