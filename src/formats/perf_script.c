@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/import.h"
+#include "formats/perf_script_internal.h"
 
 #define FRAMES_MAX ((size_t)4096)
 
@@ -397,6 +398,8 @@ const struct format format_perf_script = {
     .name = "perf-script",
     .description = "the text that `perf script` prints",
     .extensions = extensions,
+    .timed = true,
     .detect = script_detect,
+    .write = perf_script_write,
     .read = script_read,
 };
