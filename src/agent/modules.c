@@ -142,11 +142,11 @@ static void entry_write(struct segment_module *to, const struct agent_module *m)
 /* The lock is held. */
 static void table_write(void)
 {
-    if (agent_phase() != AGENT_RUNNING)
+    struct agent_process *p = agent_process;
+    if (__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE) != AGENT_RUNNING)
         return;
-    struct segment_header *h = agent_process->segment;
-    struct segment_module *table =
-        (struct segment_module *)((char *)h + agent_process->layout.modules);
+    struct segment_header *h = p->segment;
+    struct segment_module *table = (struct segment_module *)((char *)h + p->layout.modules);
     bool changed = false;
     for (uint32_t i = 0; i < used; i++) {
         if (i < h->modules_used && !entry_differs(&table[i], &list[i]))

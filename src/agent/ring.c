@@ -24,6 +24,20 @@ static void bump(uint64_t *counter, uint64_t by)
     __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
+static void count_lost(struct segment_count *count, uint64_t value)
+{
+    bump(&count->lost, 1);
+    bump(&count->value_lost, value);
+}
+
+void ring_drop(struct agent_thread *t, enum segment_record type, uint64_t value)
+{
+    struct segment_count *count = &t->slot->count[type - 1];
+    bump(&count->generated, 1);
+    bump(&count->value, value);
+    count_lost(count, value);
+}
+
 bool ring_put(struct agent_thread *t, enum segment_record type, uint64_t value,
               const uint64_t *head, size_t head_words, const uint64_t *body, size_t body_words)
 {
@@ -35,8 +49,7 @@ bool ring_put(struct agent_thread *t, enum segment_record type, uint64_t value,
     uint64_t at = __atomic_load_n(&s->head, __ATOMIC_RELAXED);
     do {
         if (!room_at(s, at, room_needed(words))) {
-            bump(&count->lost, 1);
-            bump(&count->value_lost, value);
+            count_lost(count, value);
             return false;
         }
     } while (!__atomic_compare_exchange_n(&s->head, &at, at + room_needed(words), false,

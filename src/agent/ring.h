@@ -20,4 +20,7 @@ bool ring_has_room(const struct agent_thread *t, size_t words);
 bool ring_put(struct agent_thread *t, enum segment_record type, uint64_t value,
               const uint64_t *head, size_t head_words, const uint64_t *body, size_t body_words);
 
+/* Counts a record that was generated but not even tried. */
+void ring_drop(struct agent_thread *t, enum segment_record type, uint64_t value);
+
 #endif

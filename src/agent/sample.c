@@ -6,6 +6,7 @@
 #include "agent/sample.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "agent/agent.h"
 #include "agent/arch.h"
@@ -46,31 +47,36 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
     return false;
 }
 
+static void record(struct agent_thread *t, uint64_t time, uint64_t value, const void *ucontext)
+{
+    struct unwind_regs regs;
+    struct unwind_end end = {0};
+    bool foreign;
+    unwind_regs_from_ucontext(&regs, ucontext);
+    size_t count = stack_walk(t, &regs, &end, &foreign);
+    bool late = value > LATE_NS && value > 8 * agent_settings.interval;
+    struct segment_sample s = {.time = time,
+                               .value = value,
+                               .count = (uint16_t)count,
+                               .interrupted = (uint16_t)end.interrupted,
+                               .guessed = (uint16_t)end.guessed,
+                               .reason = (uint8_t)end.reason,
+                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0)};
+    uint64_t head[SAMPLE_WORDS];
+    memcpy(head, &s, sizeof s);
+    ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, t->address, count);
+}
+
 static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
 {
     uint64_t begin = agent_now();
     if (!has_slot(t, value))
         return;
-    struct segment_sample s = {.time = begin, .value = value};
-    if (value > LATE_NS && value > 8 * agent_settings.interval)
-        s.flags |= SAMPLE_LATE;
     /* With a collector that is gone or asleep the walk would be for nothing. */
-    if (ring_has_room(t, SAMPLE_WORDS + 1)) {
-        struct unwind_regs regs;
-        struct unwind_end end = {0};
-        bool foreign;
-        unwind_regs_from_ucontext(&regs, ucontext);
-        s.count = (uint16_t)stack_walk(t, &regs, &end, &foreign);
-        s.interrupted = (uint16_t)end.interrupted;
-        s.guessed = (uint16_t)end.guessed;
-        s.reason = (uint8_t)end.reason;
-        if (foreign)
-            s.flags |= SAMPLE_FOREIGN;
-    }
-    uint64_t head[SAMPLE_WORDS];
-    __builtin_memcpy(head, &s, sizeof s);
-    ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, t->address,
-             s.count ? s.count : SEGMENT_DEPTH);
+    if (ring_has_room(t, SAMPLE_WORDS + 1))
+        record(t, begin, value, ucontext);
+    else
+        ring_drop(t, SEGMENT_SAMPLE, value);
     __atomic_fetch_add(&t->slot->cost, agent_now() - begin, __ATOMIC_RELAXED);
 }
 
