@@ -3,8 +3,8 @@
  * gives its child, and the one datagram that each process sends to the session's socket
  * (AF_UNIX, SOCK_SEQPACKET). A segment's memfd rides along as SCM_RIGHTS. There is no answer.
  */
-#ifndef SONDE_SESSION_H
-#define SONDE_SESSION_H
+#ifndef SONDE_WIRE_SESSION_H
+#define SONDE_WIRE_SESSION_H
 
 #include <stdint.h>
 
