@@ -10,6 +10,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -170,6 +171,14 @@ static bool same_build(const struct agent_module *m, int fd)
     return len >= (int)m->build_id_len && memcmp(id, m->build_id, m->build_id_len) == 0;
 }
 
+/* Writing past RLIMIT_FSIZE raises SIGXFSZ, which is the program's death. */
+static bool may_store(void)
+{
+    struct rlimit limit;
+    return raw4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY;
+}
+
 void loaded_rows(struct agent_module *m)
 {
     if (m->rows_tried)
@@ -179,12 +188,15 @@ void loaded_rows(struct agent_module *m)
         rows_read_memory((const void *)m->start, m->end - m->start, &m->rows);
         return;
     }
+    const char *cache = agent_settings.rows[0] ? agent_settings.rows : NULL;
+    if (cache && m->build_id_len &&
+        rows_cache_load(cache, m->build_id, m->build_id_len, &m->rows) == 0)
+        return; /* the usual case, without a look at the file */
     int fd = m->path_len || m->self ? open_file(m) : -1;
     if (fd < 0)
         return;
-    const char *cache = agent_settings.rows[0] ? agent_settings.rows : NULL;
     if (same_build(m, fd))
-        rows_open(fd, cache, &m->rows);
+        rows_open(fd, may_store() ? cache : NULL, &m->rows);
     raw1(SYS_close, fd);
 }
 
