@@ -310,25 +310,35 @@ void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct threa
 }
 
 struct sweep {
-    struct tasks *tasks;
-    uint64_t time;
+    pid_t pid; /* 0: whoever is gone */
     VECTOR(struct thread *) gone;
 };
 
 static void note_if_gone(void *context, struct thread *th)
 {
     struct sweep *s = context;
-    if (kill(th->process->pid, 0) < 0 && errno == ESRCH)
+    pid_t pid = th->process->pid;
+    if (s->pid ? pid == s->pid : kill(pid, 0) < 0 && errno == ESRCH)
         *vector_push(&s->gone) = th;
 }
 
-void tasks_sweep(struct tasks *t, uint64_t time)
+static void end_those(struct tasks *t, pid_t pid, uint64_t time)
 {
-    struct sweep s = {.tasks = t, .time = time};
+    struct sweep s = {.pid = pid};
     tasks_each_thread(t, note_if_gone, &s);
     for (size_t i = 0; i < s.gone.len; i++)
         end_thread(t, s.gone.data[i], time);
     vector_release(&s.gone);
+}
+
+void tasks_sweep(struct tasks *t, uint64_t time)
+{
+    end_those(t, 0, time);
+}
+
+void tasks_on_process_end(struct tasks *t, pid_t pid, uint64_t time)
+{
+    end_those(t, pid, time);
 }
 
 static void free_thread(void *context, struct thread *th)

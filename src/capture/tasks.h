@@ -73,6 +73,8 @@ void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
                   uint64_t offset, const uint8_t *build_id, size_t build_id_len, uint64_t time);
 void tasks_on_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
+/* All of its threads, announced or not. */
+void tasks_on_process_end(struct tasks *t, pid_t pid, uint64_t time);
 void tasks_on_cpu(struct tasks *t, pid_t tid, uint64_t ns);
 void tasks_on_status(struct tasks *t, pid_t pid, int status, uint64_t max_rss);
 
