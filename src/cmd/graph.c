@@ -20,7 +20,7 @@
 #define CHART_MIN 0.001
 #define PROGRESS_AFTER 700000000ull
 
-enum format { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
+enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
 
 struct graph_options {
     const char *output, *title;
@@ -219,8 +219,8 @@ static int check(const struct graph_options *o, bool *html, struct error *err)
     if (!o->output)
         return error_set(err, FAULT_USAGE,
                          "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
-    *html = o->format == FORMAT_HTML;
-    if (o->format != FORMAT_BY_NAME)
+    *html = o->format == PICTURE_HTML;
+    if (o->format != PICTURE_BY_NAME)
         return filter_check(&o->filter, err);
     *html = text_ends(o->output, ".html") || text_ends(o->output, ".htm");
     if (!*html && !text_ends(o->output, ".svg"))
