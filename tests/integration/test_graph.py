@@ -96,6 +96,17 @@ def test_standard_output_and_formats(sonde, recordings):
     assert missing.status == 2 and "say where to write" in missing.stderr
 
 
+def test_files_of_other_tools(sonde, tmp_path):
+    folded = tmp_path / "x.folded"
+    folded.write_text("main;work;leaf 3\nmain;idle 1\n")
+    made = sonde("graph", folded, "-o", tmp_path / "x.svg")
+    assert (made.status, made.stderr) == (0, "")
+    shares = {name: details for name, details, _ in boxes(tmp_path / "x.svg")}
+    assert shares["work"].startswith("3 (75.0 %), self 0, 3 samples")
+    chart = sonde("graph", folded, "-o", tmp_path / "y.svg", "--kind", "flamechart")
+    assert chart.status == 1 and "does not say when its samples were taken" in chart.stderr
+
+
 def test_only_plain_files_are_replaced(sonde, recordings, tmp_path):
     recording = recordings / "plain.sonde"
     victim, link, pipe = tmp_path / "victim", tmp_path / "link.svg", tmp_path / "pipe.svg"
