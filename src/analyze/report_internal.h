@@ -39,6 +39,8 @@ void section_waits(struct view *v, const struct report *r);
 void section_run(struct view *v, const struct report *r);
 void section_totals(struct view *v, const struct report *r);
 void section_profiler(struct view *v, const struct report *r, bool brief);
+/* Generated, recorded and lost by event; hidden on the first screen. */
+void section_accounting(struct view *v, const struct report *r, bool hidden);
 void section_notes(struct view *v, const struct report *r, size_t limit);
 void section_next(struct view *v, const struct report *r);
 

@@ -94,6 +94,7 @@ struct view_section {
     enum view_section_kind kind;
     const char *id;
     const char *title; /* stands in place of the first column's heading; may be "" */
+    bool hidden;       /* for machines alone */
     struct arena *arena;
     VECTOR(struct view_fact) facts;
     struct view_column *columns;

@@ -192,9 +192,13 @@ static int show(struct invocation *inv, const struct profile *p)
     rc = make_view(&view, &r, inv, &inv->error);
     if (!rc)
         rc = print_view(&view, o, &inv->error);
-    /* A screen without a single sample is an answer, but not the one that was asked for. */
-    if (!rc && !selection.count && !o->notes)
+    /* A table without a single sample is an answer, but not the one that was asked for. */
+    if (!rc && !selection.count && !o->notes) {
+        error_set(&inv->error, FAULT_MISSING,
+                  "%s has no samples to show%s; `sonde report --notes` tells what the recorder met",
+                  inv->argv[0], p->cells.len ? " in what was selected" : "");
         rc = STATUS_FAILED;
+    }
     excerpt_free(source);
     view_release(&view);
     tree_release(&tree);

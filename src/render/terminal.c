@@ -48,6 +48,19 @@ static void add_date(struct text *out, uint64_t ns)
         text_add(out, "-");
 }
 
+/* Source lines have tabs, which are controls but no danger. */
+static void add_text(struct text *out, const char *s)
+{
+    struct text spaced = TEXT_INIT;
+    for (const char *tab; (tab = strchr(s, '\t')); s = tab + 1) {
+        text_add_len(&spaced, s, (size_t)(tab - s));
+        text_add(&spaced, "    ");
+    }
+    text_add(&spaced, s);
+    text_add_printable(out, spaced.data);
+    text_release(&spaced);
+}
+
 void terminal_value(struct text *out, enum view_kind kind, struct view_value value)
 {
     if (!value.known) {
@@ -56,7 +69,7 @@ void terminal_value(struct text *out, enum view_kind kind, struct view_value val
     }
     switch (kind) {
     case VIEW_TEXT:
-        text_add_printable(out, value.text);
+        add_text(out, value.text);
         break;
     case VIEW_NUMBER:
         text_format(out, "%llu", (unsigned long long)value.number);
@@ -253,10 +266,10 @@ static void write_commands(struct terminal *t, const struct view_section *s)
 
 static bool is_empty(const struct view_section *s)
 {
-    for (size_t i = 0; i < s->facts.len; i++)
+    for (size_t i = 0; i < s->facts.len && !s->hidden; i++)
         if (!s->facts.data[i].hidden)
             return false;
-    return !s->rows.len && !s->notes.len && !s->commands.len;
+    return s->hidden || (!s->rows.len && !s->notes.len && !s->commands.len);
 }
 
 void terminal_write(const struct view *v, struct terminal_style style, struct text *out)
