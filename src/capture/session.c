@@ -179,10 +179,10 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 /* Holds the command back, with the agent in its environment. */
 static int prepare_inside(struct session *s, struct error *err)
 {
-    struct error why = *err;
-    int rc = inside_open(s, err);
+    struct error why = *err, also = {0};
+    int rc = inside_open(s, &also);
     if (rc)
-        return error_set(err, rc, "%.300s; and %.250s", why.text, err->text);
+        return error_set(err, rc, "%.300s; and %.250s", why.text, also.text);
     *err = (struct error){0};
     struct launch_options o = *s->options->launch;
     o.agent = inside_environment(s);

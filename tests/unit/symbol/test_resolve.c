@@ -251,6 +251,53 @@ static void test_build_id_below_root(void **state)
     assert_inlined("deleted", &r, start);
 }
 
+/* A folder stands for the server. Only with the option; the file then stays in the cache. */
+static void test_debuginfod(void **state)
+{
+    (void)state;
+    uint64_t start = separate("served");
+    uint8_t id[20];
+    char hex[41] = "", cache[128], url[128];
+    assert_int_equal(
+        symbol_build_id(NULL, workshop_path(&shop, "served/program"), id, sizeof id, NULL), 20);
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    workshop_run(
+        &shop, "mkdir -p server/buildid/%s && mv served/program.debug server/buildid/%s/debuginfo",
+        hex, hex);
+    snprintf(cache, sizeof cache, "%s/cache", shop.folder);
+    snprintf(url, sizeof url, "file:///nowhere file://%s/server/", shop.folder);
+    setenv("XDG_CACHE_HOME", cache, 1);
+    setenv("DEBUGINFOD_URLS", url, 1);
+    struct symbol_options never = {0}, small = {.debuginfod = true, .debuginfod_max = 100},
+                          asked = {.debuginfod = true};
+    struct symbol_request r = request("served/program", &start, 1);
+    struct catch c;
+    catch_isolated(&c, &r, &never);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    catch_isolated(&c, &r, &small);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_FULL);
+    assert_non_null(strstr(c.result.source, "/cache/sonde/debuginfod/"));
+    catch_release(&c);
+    workshop_run(&shop, "rm -r server");
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_FULL);
+    catch_release(&c);
+    /* That no server has it is remembered too. */
+    workshop_run(&shop, "rm cache/sonde/debuginfod/*");
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    workshop_run(&shop, "test -f cache/sonde/debuginfod/%s.debug", hex);
+    workshop_run(&shop, "test ! -s cache/sonde/debuginfod/%s.debug", hex);
+    unsetenv("DEBUGINFOD_URLS");
+    unsetenv("XDG_CACHE_HOME");
+}
+
 static void test_other_build(void **state)
 {
     (void)state;
@@ -468,6 +515,7 @@ int main(void)
         cmocka_unit_test(test_debug_link),
         cmocka_unit_test(test_debug_link_crc),
         cmocka_unit_test(test_build_id_below_root),
+        cmocka_unit_test(test_debuginfod),
         cmocka_unit_test(test_other_build),
         cmocka_unit_test(test_symbol_table),
         cmocka_unit_test(test_aliases),
