@@ -16,11 +16,7 @@ extern const struct command command_export, command_import, command_merge, comma
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
-    &command_export,
-    &command_import,
-    &command_merge,
-    &command_help,
-    NULL,
+    &command_export, &command_import, &command_merge, &command_help, NULL,
 };
 
 static void out_of_memory(size_t size)
