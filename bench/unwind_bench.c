@@ -171,9 +171,9 @@ static void measure_compile(const char *path)
 int main(int argc, char **argv)
 {
     static const char *const usual[] = {
-        "/lib/x86_64-linux-gnu/libc.so.6",           "/usr/bin/python3",
-        "/usr/lib/x86_64-linux-gnu/libstdc++.so.6",  "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
-        "/usr/lib/gcc/x86_64-linux-gnu/12/cc1",      "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
+        "/lib/x86_64-linux-gnu/libc.so.6",          "/usr/bin/python3",
+        "/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+        "/usr/lib/gcc/x86_64-linux-gnu/12/cc1",     "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
     };
     extern void *__libc_stack_end;
     stack_hi = (uint64_t)__libc_stack_end;

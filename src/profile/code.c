@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "profile/index.h"
+
 uint32_t profile_module_add(struct profile *p, enum code_kind kind, const char *path,
                             const uint8_t *build_id, size_t build_id_len)
 {
@@ -83,13 +85,26 @@ void profile_frame_locate(struct profile *p, uint32_t frame, const struct profil
         *vector_push(&p->locations) = at[i];
 }
 
+static uint64_t stack_hash_at(const void *stacks, size_t i)
+{
+    const struct profile_stack *s = (const struct profile_stack *)stacks + i;
+    return hash_mix(s->parent, s->frame);
+}
+
 uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame)
 {
-    bool added;
-    uint64_t *at = map_put(&p->stack_index, parent, frame, p->stacks.len, &added);
-    if (added)
-        *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
-    return (uint32_t)*at;
+    struct profile_index *index = &p->stack_index;
+    if (profile_index_is_full(index, p->stacks.len))
+        profile_index_grow(index, p->stacks.len, stack_hash_at, p->stacks.data);
+    size_t at = hash_mix(parent, frame) & index->mask;
+    for (; index->slots[at]; at = (at + 1) & index->mask) {
+        const struct profile_stack *s = &p->stacks.data[index->slots[at] - 1];
+        if (s->parent == parent && s->frame == frame)
+            return index->slots[at] - 1;
+    }
+    *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
+    index->slots[at] = (uint32_t)p->stacks.len;
+    return (uint32_t)p->stacks.len - 1;
 }
 
 const char *profile_module_name(const struct profile *p, uint32_t module)

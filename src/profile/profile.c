@@ -1,7 +1,14 @@
 /* The model: its life, who ran, and what was counted; see profile.h. */
 #include "profile/profile.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "profile/index.h"
+
+/* Samples in flight: enough to hide the memory's latency, few enough to stay in the first cache. */
+#define BATCH 64
+#define PROBES 3
 
 void profile_init(struct profile *p)
 {
@@ -31,8 +38,8 @@ void profile_release(struct profile *p)
     vector_release(&p->series);
     vector_release(&p->losses);
     vector_release(&p->notes);
-    map_release(&p->cell_index);
-    map_release(&p->stack_index);
+    free(p->cell_index.slots);
+    free(p->stack_index.slots);
     map_release(&p->frame_index);
     map_release(&p->function_index);
     names_release(&p->strings);
@@ -103,20 +110,97 @@ uint32_t profile_thread_add(struct profile *p, uint32_t process, int32_t tid, co
     return (uint32_t)p->threads.len - 1;
 }
 
+static uint64_t cell_hash(uint32_t event, uint32_t thread, uint32_t stack)
+{
+    return hash_mix((uint64_t)event << 32 | thread, stack);
+}
+
+static uint64_t cell_hash_at(const void *cells, size_t i)
+{
+    const struct profile_cell *c = (const struct profile_cell *)cells + i;
+    return cell_hash(c->event, c->thread, c->stack);
+}
+
+/* The slot of the cell, or the free one where it would go; `hash` is that of its key. */
+static size_t cell_slot(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
+                        uint64_t hash)
+{
+    const struct profile_index *index = &p->cell_index;
+    size_t at = hash & index->mask;
+    for (; index->slots[at]; at = (at + 1) & index->mask) {
+        const struct profile_cell *c = &p->cells.data[index->slots[at] - 1];
+        if (c->stack == stack && c->thread == thread && c->event == event)
+            break;
+    }
+    return at;
+}
+
+static struct profile_cell *cell_make(struct profile *p, uint32_t event, uint32_t thread,
+                                      uint32_t stack, uint64_t hash)
+{
+    struct profile_index *index = &p->cell_index;
+    if (profile_index_is_full(index, p->cells.len))
+        profile_index_grow(index, p->cells.len, cell_hash_at, p->cells.data);
+    size_t at = cell_slot(p, event, thread, stack, hash);
+    if (!index->slots[at]) {
+        *vector_push(&p->cells) =
+            (struct profile_cell){.event = event, .thread = thread, .stack = stack};
+        index->slots[at] = (uint32_t)p->cells.len;
+    }
+    return &p->cells.data[index->slots[at] - 1];
+}
+
+uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack)
+{
+    if (!p->cell_index.slots)
+        return PROFILE_NONE;
+    size_t at = cell_slot(p, event, thread, stack, cell_hash(event, thread, stack));
+    uint32_t found = p->cell_index.slots[at];
+    return found ? found - 1 : PROFILE_NONE;
+}
+
 void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
                    uint64_t count, uint64_t value)
 {
-    bool added;
-    uint64_t *cell =
-        map_put(&p->cell_index, (uint64_t)event << 32 | thread, stack, p->cells.len, &added);
-    uint64_t at = *cell;
-    if (added)
-        *vector_push(&p->cells) =
-            (struct profile_cell){.event = event, .thread = thread, .stack = stack};
-    p->cells.data[at].count += count;
-    p->cells.data[at].value += value;
+    struct profile_cell *c = cell_make(p, event, thread, stack, cell_hash(event, thread, stack));
+    c->count += count;
+    c->value += value;
     p->events.data[event].samples += count;
     p->events.data[event].value += value;
+}
+
+static void count_batch(struct profile *p, const struct profile_sample *samples, size_t count)
+{
+    const struct profile_index *index = &p->cell_index;
+    uint64_t hash[BATCH];
+    for (size_t i = 0; i < count; i++) {
+        hash[i] = cell_hash(samples[i].event, samples[i].thread, samples[i].stack);
+        if (index->slots)
+            __builtin_prefetch(&index->slots[hash[i] & index->mask]);
+    }
+    for (size_t i = 0; i < count && index->slots; i++) {
+        /* Of the cells on the way, most often the one looked for is among the first. */
+        for (size_t at = hash[i], end = at + PROBES; at < end; at++) {
+            uint32_t slot = index->slots[at & index->mask];
+            if (!slot)
+                break;
+            __builtin_prefetch(&p->cells.data[slot - 1]);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct profile_sample *s = &samples[i];
+        struct profile_cell *c = cell_make(p, s->event, s->thread, s->stack, hash[i]);
+        c->count++;
+        c->value += s->value;
+        p->events.data[s->event].samples++;
+        p->events.data[s->event].value += s->value;
+    }
+}
+
+void profile_count_samples(struct profile *p, const struct profile_sample *samples, size_t count)
+{
+    for (size_t i = 0; i < count; i += BATCH)
+        count_batch(p, samples + i, count - i < BATCH ? count - i : BATCH);
 }
 
 static int compare_samples(const void *a, const void *b)
@@ -141,12 +225,16 @@ void profile_sort_samples(struct profile *p)
     }
 }
 
+/* A child that never called exec runs its parent's program. */
 const char *profile_process_name(const struct profile *p, uint32_t process)
 {
-    if (process >= p->processes.len || !p->processes.data[process].execs.len)
-        return "?";
-    const struct profile_process *q = &p->processes.data[process];
-    return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+    while (process < p->processes.len) {
+        const struct profile_process *q = &p->processes.data[process];
+        if (q->execs.len)
+            return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+        process = q->parent;
+    }
+    return "?";
 }
 
 uint64_t profile_lost(const struct profile *p)

@@ -140,6 +140,12 @@ struct profile_cost {
     uint64_t bytes_written;
 };
 
+/* Finds items of a vector by their contents; see index.h. */
+struct profile_index {
+    uint32_t *slots; /* item + 1, 0 is free */
+    size_t mask;     /* slots - 1, or 0 when empty */
+};
+
 struct profile {
     struct names strings;
     VECTOR(struct profile_meta) meta;
@@ -163,9 +169,9 @@ struct profile {
     bool complete;       /* the recorder finished in order */
     bool symbolized;
 
-    struct map cell_index;  /* (event << 32 | thread, stack) -> cell */
-    struct map stack_index; /* (parent, frame) -> stack, for profile_stack_add */
-    struct map frame_index; /* (module, address) -> frame, for profile_frame_add */
+    struct profile_index cell_index;  /* (event, thread, stack) -> cell */
+    struct profile_index stack_index; /* (parent, frame) -> stack */
+    struct map frame_index;           /* (module, address) -> frame, for profile_frame_add */
     struct map function_index;
 };
 
@@ -202,6 +208,11 @@ uint32_t profile_thread_add(struct profile *p, uint32_t process, int32_t tid, co
 /* Adds to the cell of (event, thread, stack). */
 void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
                    uint64_t count, uint64_t value);
+/* The same for many samples at once, which hides the memory's latency. */
+void profile_count_samples(struct profile *p, const struct profile_sample *samples, size_t count);
+/* The cell, or PROFILE_NONE. */
+uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread,
+                           uint32_t stack);
 
 /* Puts the samples in the order of their times. */
 void profile_sort_samples(struct profile *p);

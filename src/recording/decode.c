@@ -113,7 +113,12 @@ static bool on_exec(struct loader *l, struct cursor *c)
     e.arguments = get_string(l, c);
     if (c->bad || process == PROFILE_NONE)
         return false;
-    *vector_push(&l->profile->processes.data[process].execs) = e;
+    struct profile_process *p = &l->profile->processes.data[process];
+    /* The same exec told again, with what was learnt of it since. */
+    if (p->execs.len && p->execs.data[p->execs.len - 1].time == e.time)
+        p->execs.data[p->execs.len - 1] = e;
+    else
+        *vector_push(&p->execs) = e;
     return true;
 }
 
@@ -265,33 +270,48 @@ static bool inside(const struct loader *l, uint64_t time)
     return t >= l->options.from && (!l->options.to || t < l->options.to);
 }
 
+/* Samples are counted by the hundred: one at a time, most of the time goes into waiting for memory.
+ * Their stacks are identifiers until here, for the same reason. */
+static void count(struct loader *l, size_t *gathered)
+{
+    struct profile *p = l->profile;
+    for (size_t i = 0; i < *gathered; i++) {
+        uint32_t stack = look_up(&l->stacks, l->gathered[i].stack);
+        l->gathered[i].stack = stack == PROFILE_NONE ? 0 : stack;
+    }
+    profile_count_samples(p, l->gathered, *gathered);
+    for (size_t i = 0; l->options.keep_samples && i < *gathered; i++)
+        *vector_push(&p->samples) = l->gathered[i];
+    *gathered = 0;
+}
+
 static bool on_samples(struct loader *l, struct cursor *c)
 {
     struct profile *p = l->profile;
     uint32_t event = get(c, &l->events);
     uint64_t time = 0, thread_id = 0, stack_id = 0;
-    if (event == PROFILE_NONE)
-        return false;
-    while (cursor_left(c)) {
+    size_t gathered = 0;
+    bool sane = event != PROFILE_NONE;
+    while (sane && cursor_left(c)) {
         time += (uint64_t)cursor_signed(c);
         thread_id += (uint64_t)cursor_signed(c);
         stack_id += (uint64_t)cursor_signed(c);
         uint64_t value = cursor_varint(c);
-        uint32_t thread = look_up(&l->threads, thread_id), stack = look_up(&l->stacks, stack_id);
-        if (c->bad || thread == PROFILE_NONE)
-            return false;
-        if (stack == PROFILE_NONE)
-            stack = 0;
-        if (time > p->end)
+        uint32_t thread = look_up(&l->threads, thread_id);
+        sane = !c->bad && thread != PROFILE_NONE;
+        if (sane && time > p->end)
             p->end = time;
-        if (!inside(l, time))
+        if (!sane || !inside(l, time))
             continue;
-        profile_count(p, event, thread, stack, 1, value);
-        if (l->options.keep_samples)
-            *vector_push(&p->samples) = (struct profile_sample){
-                .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
+        uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
+        __builtin_prefetch(&l->stacks.data[stack]);
+        l->gathered[gathered++] = (struct profile_sample){
+            .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
+        if (gathered == GATHERED)
+            count(l, &gathered);
     }
-    return !c->bad;
+    count(l, &gathered);
+    return sane && !c->bad;
 }
 
 /* Has no time, so it belongs to every range. */

@@ -12,6 +12,8 @@ struct translation {
     size_t len, cap;
 };
 
+#define GATHERED 256
+
 struct loader {
     struct profile *profile;
     struct load_options options;
@@ -20,6 +22,7 @@ struct loader {
     size_t gaps; /* identifiers that were never defined, bounded */
     uint64_t start;
     uint64_t malformed;
+    struct profile_sample gathered[GATHERED]; /* decoded, not yet counted */
 };
 
 /* Applies one record; false if it makes no sense. */

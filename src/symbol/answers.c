@@ -26,7 +26,8 @@ const char *answers_keep(struct answers *a, const char *text)
     if (!text)
         return NULL;
     size_t len = strnlen(text, SYMBOL_TEXT_MAX - 1);
-    return a->strings.text[names_add_len(&a->strings, text, len)];
+    uint32_t index = names_add_len(&a->strings, text, len);
+    return a->strings.text[index];
 }
 
 size_t answers_from(const struct answers *a, uint64_t address)

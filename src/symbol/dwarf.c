@@ -153,16 +153,15 @@ static void index_units(struct debug_info *d, const struct answers *a)
         qsort(d->ranges.data, d->ranges.len, sizeof *d->ranges.data, by_low);
 }
 
-static void set_locations(struct unit *u, const struct unit_address *ua, Dwarf_Files *files)
+static void set_locations(struct unit *u, const struct unit_address *ua)
 {
-    size_t n = 0, keep = 0;
+    size_t n = 0, keep = 0, i = 0;
     for (uint32_t f = ua->frame; f != FRAME_NONE; f = u->frames.data[f].parent)
         n++;
     keep = n > SYMBOL_INLINE_MAX ? SYMBOL_INLINE_MAX : n;
     struct symbol_location *l = answers_place(u->answers, ua->index, keep);
     const char *file = ua->file;
     uint32_t line = ua->line;
-    size_t i = 0;
     for (uint32_t f = ua->frame; f != FRAME_NONE; f = u->frames.data[f].parent, i++) {
         struct frame *frame = &u->frames.data[f];
         /* The outermost stays whatever the depth. */
@@ -175,22 +174,17 @@ static void set_locations(struct unit *u, const struct unit_address *ua, Dwarf_F
                                             .start_line = name->line,
                                             .start = frame->start};
         }
-        file = answers_keep(u->answers,
-                            files ? dwarf_filesrc(files, frame->call_file, NULL, NULL) : NULL);
+        file = unit_file(u, u->files, frame->call_file);
         line = frame->call_line;
     }
 }
 
 static void set_answers(struct unit *u)
 {
-    Dwarf_Files *files = NULL;
-    size_t count;
-    if (dwarf_getsrcfiles(&u->die, &files, &count) != 0)
-        files = NULL;
     for (size_t i = 0; i < u->count; i++) {
         const struct unit_address *a = &u->address[i];
         if (a->frame != FRAME_NONE) {
-            set_locations(u, a, files);
+            set_locations(u, a);
             const struct answer *answer = &u->answers->item[a->index];
             const struct symbol_location *outer = &answer->location[answer->n - 1];
             if (outer->linkage || outer->function)
@@ -202,20 +196,93 @@ static void set_answers(struct unit *u)
     }
 }
 
-static void read_unit(struct answers *a, Dwarf_CU *cu, struct unit_address *address, size_t count)
+static size_t address_from(const struct unit *u, uint64_t address)
 {
-    struct unit u = {.answers = a, .address = address, .count = count};
+    size_t low = 0, n = u->count;
+    while (n > 0) {
+        size_t half = n / 2;
+        bool below = u->address[low + half].address < address;
+        low = below ? low + half + 1 : low;
+        n = below ? n - half - 1 : half;
+    }
+    return low;
+}
+
+static uint64_t next_address(void *context, uint64_t low)
+{
+    const struct unit *u = context;
+    size_t i = address_from(u, low);
+    return i < u->count ? u->address[i].address : UINT64_MAX;
+}
+
+/* Where sequences overlap, the first one keeps the address. */
+static uint64_t take_line(void *context, uint64_t low, uint64_t high, uint64_t file, uint32_t line)
+{
+    struct unit *u = context;
+    size_t i = address_from(u, low);
+    for (; i < u->count && u->address[i].address < high; i++) {
+        struct unit_address *a = &u->address[i];
+        if (!a->lined)
+            a->file = unit_file(u, u->lines, file);
+        if (!a->lined)
+            a->line = line;
+        a->lined = true;
+    }
+    return i < u->count ? u->address[i].address : UINT64_MAX;
+}
+
+static const char *folder_of(Dwarf_Die *unit)
+{
+    Dwarf_Attribute a;
+    return dwarf_attr(unit, DW_AT_comp_dir, &a) ? dwarf_formstring(&a) : NULL;
+}
+
+/* The table that a unit names; a .dwo file's only one, of file names, is not named. */
+static bool open_lines(struct line_table *t, Dwarf_Die *unit, const struct dwarf_sections *sections,
+                       bool split, const char *folder)
+{
+    Dwarf_Attribute a;
+    Dwarf_Word offset = 0;
+    Dwarf_Die die;
+    uint8_t size = 8;
+    *t = (struct line_table){0};
+    if (!split && (!dwarf_attr(unit, DW_AT_stmt_list, &a) || dwarf_formudata(&a, &offset) != 0))
+        return false;
+    dwarf_cu_die(unit->cu, &die, NULL, NULL, &size, NULL, NULL, NULL);
+    return line_table_open(t, sections, offset, size, folder);
+}
+
+static void read_unit(struct module *m, const struct dwarf_sections *sections, Dwarf_CU *cu,
+                      struct unit_address *address, size_t count)
+{
+    struct unit u = {.answers = &m->answers, .address = address, .count = count};
+    struct dwarf_sections split_sections = {0};
+    struct line_table lines, split_lines = {0};
     Dwarf_Die split;
     uint8_t type = 0;
     if (dwarf_cu_info(cu, NULL, &type, &u.die, &split, NULL, NULL, NULL) != 0)
         return;
     bool elsewhere = type == DW_UT_skeleton && split.addr != NULL;
+    m->lacks_split = m->lacks_split || (type == DW_UT_skeleton && !elsewhere);
     u.tree = elsewhere ? split : u.die;
     u.language = dwarf_srclang(&u.tree);
-    unit_lines(&u);
-    unit_walk(&u);
+    const char *folder = folder_of(&u.die);
+    if (open_lines(&lines, &u.die, sections, false, folder)) {
+        u.lines = u.files = &lines;
+        line_table_run(&lines, &(struct line_reader){next_address, take_line, &u});
+    }
+    if (elsewhere) {
+        dwarf_sections_find(dwarf_cu_getdwarf(split.cu), true, &split_sections);
+        if (open_lines(&split_lines, &split, &split_sections, true, folder))
+            u.files = &split_lines;
+    }
+    if (raw_open(&u.raw, &u.tree, elsewhere ? &split_sections : sections))
+        unit_walk(&u);
     set_answers(&u);
     unit_release_scopes(&u);
+    raw_release(&u.raw);
+    line_table_release(&lines);
+    line_table_release(&split_lines);
     vector_release(&u.frames);
     vector_release(&u.names);
     map_release(&u.name_of);
@@ -255,18 +322,21 @@ static size_t assign(const struct debug_info *d, const struct answers *a, struct
     return n;
 }
 
-static void read_units(const struct debug_info *d, struct answers *a)
+static void read_units(const struct debug_info *d, struct module *m)
 {
+    const struct answers *a = &m->answers;
     struct assignment *to = memory_array(a->count + 1, sizeof *to);
     struct unit_address *address = memory_array(a->count + 1, sizeof *address);
     size_t n = assign(d, a, to);
+    struct dwarf_sections sections;
+    dwarf_sections_find(d->dwarf, false, &sections);
     if (n)
         qsort(to, n, sizeof *to, by_unit);
     for (size_t from = 0, end; from < n; from = end) {
         for (end = from; end < n && to[end].order == to[from].order; end++)
             address[end - from] = (struct unit_address){
                 .address = to[end].address, .index = to[end].index, .frame = FRAME_NONE};
-        read_unit(a, to[from].cu, address, end - from);
+        read_unit(m, &sections, to[from].cu, address, end - from);
     }
     free(to);
     free(address);
@@ -283,7 +353,7 @@ static int dwarf_run(struct module *m, struct error *err)
     if (status == 0) {
         size_t before = m->answers.open;
         index_units(&d, &m->answers);
-        read_units(&d, &m->answers);
+        read_units(&d, m);
         m->had_debug_info = m->answers.open < before;
         if (m->had_debug_info)
             module_credit(m, image->path);

@@ -6,10 +6,10 @@
 #ifndef SONDE_SYMBOL_DWARF_INTERNAL_H
 #define SONDE_SYMBOL_DWARF_INTERNAL_H
 
-#include <elfutils/libdw.h>
-
 #include "base/map.h"
 #include "base/vector.h"
+#include "symbol/dwarf_lines.h"
+#include "symbol/dwarf_raw.h"
 #include "symbol/symbol_internal.h"
 
 #define FRAME_NONE UINT32_MAX
@@ -36,13 +36,17 @@ struct unit_address {
     uint32_t frame;   /* innermost so far */
     const char *file; /* from the line table */
     uint32_t line;
+    bool lined;
 };
 
 /* One unit being read. */
 struct unit {
     struct answers *answers;
-    Dwarf_Die die;  /* of the unit; the skeleton where the rest is in a .dwo file */
-    Dwarf_Die tree; /* where functions are */
+    Dwarf_Die die;            /* of the unit; the skeleton where the rest is in a .dwo file */
+    Dwarf_Die tree;           /* where functions are */
+    struct raw_unit raw;      /* of the tree */
+    struct line_table *lines; /* NULL: none */
+    struct line_table *files; /* what file numbers in the tree mean; NULL: nothing */
     int language;
     struct unit_address *address; /* ascending */
     size_t count;
@@ -54,10 +58,10 @@ struct unit {
 
 /* Finds each address's innermost frame. */
 void unit_walk(struct unit *u);
-/* Finds each address's file and line. */
-void unit_lines(struct unit *u);
 /* The name of a frame's function. */
 const struct function_name *unit_name(struct unit *u, Dwarf_Die *die);
+/* A file by its number: made absolute, without "." and "..", and kept; NULL if unknown. */
+const char *unit_file(struct unit *u, struct line_table *t, uint64_t number);
 void unit_release_scopes(struct unit *u);
 
 /* C++, Rust, D and the like: names outside a namespace are not whole. */

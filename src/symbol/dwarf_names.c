@@ -7,6 +7,7 @@
 
 #include <dwarf.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -15,13 +16,15 @@
 #define SCOPES_MAX ((size_t)1 << 20)
 
 struct scope {
-    const void *start, *end; /* where its DIE and the next sibling's lie */
-    const char *name;
-    uint32_t parent; /* UINT32_MAX: none */
+    const uint8_t *start, *end; /* its DIE with all that is below */
+    uint32_t parent;            /* UINT32_MAX: the unit */
+    uint32_t first, count;      /* its own scopes, once looked into */
+    bool expanded;
 };
 
+/* A tree that grows where names are looked for; the unit itself is the first. */
 struct scope_list {
-    VECTOR(struct scope) list; /* by ascending start, parents first */
+    VECTOR(struct scope) list;
 };
 
 bool language_mangles(int language)
@@ -40,38 +43,85 @@ bool language_mangles(int language)
     }
 }
 
-static const char *scope_name(Dwarf_Die *die)
+/* "/a/./b//c/../d" becomes "/a/b/d": the same header is reached over many ways. */
+static void add_folded(struct text *t, const char *path)
 {
-    const char *name = dwarf_diename(die);
-    if (name)
-        return name;
-    return dwarf_tag(die) == DW_TAG_namespace ? "(anonymous namespace)" : NULL;
+    while (*path) {
+        size_t len = strcspn(path, "/");
+        if (len == 2 && memcmp(path, "..", 2) == 0) {
+            while (t->len > 0 && t->data[--t->len] != '/')
+                ;
+            if (t->cap)
+                t->data[t->len] = '\0';
+        } else if (len > 0 && !(len == 1 && *path == '.')) {
+            text_add_char(t, '/');
+            text_add_len(t, path, len);
+        }
+        path += len + (path[len] == '/');
+    }
 }
 
-static bool is_scope(int tag)
+static void add_part(struct text *t, const char *part)
+{
+    if (part && part[0] == '/')
+        text_clear(t);
+    if (part)
+        add_folded(t, part);
+}
+
+const char *unit_file(struct unit *u, struct line_table *t, uint64_t number)
+{
+    if (!t || number >= t->files.len || !t->files.data[number].name)
+        return NULL;
+    struct line_file *f = &t->files.data[number];
+    if (f->path)
+        return f->path;
+    const char *folder = f->folder < t->folders.len ? t->folders.data[f->folder] : NULL;
+    struct text path = TEXT_INIT;
+    add_part(&path, t->base);
+    add_part(&path, folder == t->base ? NULL : folder);
+    add_part(&path, f->name);
+    bool whole =
+        f->name[0] == '/' || (folder && folder[0] == '/') || (t->base && t->base[0] == '/');
+    f->path = answers_keep(u->answers, path.data + (!whole && path.len ? 1 : 0));
+    text_release(&path);
+    return f->path;
+}
+
+static bool is_scope(unsigned tag)
 {
     return tag == DW_TAG_namespace || tag == DW_TAG_structure_type || tag == DW_TAG_class_type ||
-           tag == DW_TAG_union_type;
+           tag == DW_TAG_union_type || tag == DW_TAG_subprogram || tag == DW_TAG_lexical_block;
 }
 
-static void collect(struct scope_list *s, Dwarf_Die *parent, uint32_t above, const void *end,
-                    int depth)
+/* Puts the scopes right below one into the list. */
+static void expand(const struct raw_unit *raw, struct scope_list *s, uint32_t parent)
 {
-    Dwarf_Die die, next;
-    if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
+    struct raw_die die, child;
+    const uint8_t *end;
+    s->list.data[parent].expanded = true;
+    s->list.data[parent].first = (uint32_t)s->list.len;
+    if (!raw_read(raw, s->list.data[parent].start, &die, &end) || !die.abbrev->children)
         return;
-    for (;;) {
-        bool last = dwarf_siblingof(&die, &next) != 0 || next.addr <= die.addr;
-        if (is_scope(dwarf_tag(&die)) && dwarf_haschildren(&die) == 1 && s->list.len < SCOPES_MAX) {
-            uint32_t here = (uint32_t)s->list.len;
-            const void *stop = last ? end : next.addr;
-            *vector_push(&s->list) = (struct scope){die.addr, stop, scope_name(&die), above};
-            collect(s, &die, here, stop, depth + 1);
+    const uint8_t *at = raw_inside(raw, &die);
+    while (at && s->list.len < SCOPES_MAX && raw_read(raw, at, &child, &end)) {
+        const uint8_t *next = raw_next(raw, &child);
+        if (next && child.abbrev->children && is_scope(child.abbrev->tag)) {
+            *vector_push(&s->list) = (struct scope){.start = at, .end = next, .parent = parent};
+            s->list.data[parent].count++;
         }
-        if (last)
-            return;
-        die = next;
+        at = next;
     }
+}
+
+static struct scope_list *scopes_of(struct unit *u)
+{
+    if (!u->scopes) {
+        u->scopes = memory_alloc(sizeof *u->scopes);
+        *vector_push(&u->scopes->list) =
+            (struct scope){.start = u->raw.top, .end = u->raw.end, .parent = UINT32_MAX};
+    }
+    return u->scopes;
 }
 
 void unit_release_scopes(struct unit *u)
@@ -82,48 +132,47 @@ void unit_release_scopes(struct unit *u)
     u->scopes = NULL;
 }
 
-/* The innermost scope around a DIE, or UINT32_MAX. */
-static uint32_t scope_of(const struct scope_list *s, const void *addr)
+/* The scope right below `parent` that holds a DIE and is not that DIE, or UINT32_MAX. */
+static uint32_t scope_below(const struct scope_list *s, uint32_t parent, const uint8_t *at)
 {
-    size_t low = 0, n = s->list.len;
+    const struct scope *p = &s->list.data[parent];
+    size_t low = p->first, n = p->count;
     while (n > 0) {
         size_t half = n / 2;
-        if ((const char *)s->list.data[low + half].start <= (const char *)addr) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
+        bool before = s->list.data[low + half].start < at;
+        low = before ? low + half + 1 : low;
+        n = before ? n - half - 1 : half;
     }
-    uint32_t at = low ? (uint32_t)(low - 1) : UINT32_MAX;
-    while (at != UINT32_MAX) {
-        const struct scope *scope = &s->list.data[at];
-        if ((const char *)addr < (const char *)scope->end)
-            return at;
-        at = scope->parent;
-    }
-    return UINT32_MAX;
+    return low > p->first && at < s->list.data[low - 1].end ? (uint32_t)(low - 1) : UINT32_MAX;
 }
 
+static const char *scope_name(struct unit *u, const struct scope *scope, const char *inner)
+{
+    Dwarf_Die die = raw_for_libdw(&u->raw, scope->start);
+    const char *name = dwarf_diename(&die);
+    int tag = dwarf_tag(&die);
+    if (name || tag == DW_TAG_lexical_block)
+        return name;
+    if (tag == DW_TAG_namespace)
+        return "(anonymous namespace)";
+    return strncmp(inner, "operator()", 10) == 0 ? "{lambda}" : "{unnamed}";
+}
+
+/* With the names of the namespaces, classes and functions around it. */
 static const char *qualified(struct unit *u, Dwarf_Die *die, const char *name)
 {
-    const struct scope *chain[DEPTH_MAX + 2];
-    size_t n = 0;
-    if (die->cu != u->tree.cu) /* in a file shared by dwz, or another unit */
-        return answers_keep(u->answers, name);
-    if (!u->scopes) {
-        u->scopes = memory_alloc(sizeof *u->scopes);
-        collect(u->scopes, &u->tree, UINT32_MAX, (const void *)UINTPTR_MAX, 0);
-    }
-    for (uint32_t at = scope_of(u->scopes, die->addr); at != UINT32_MAX && n < DEPTH_MAX;
-         at = u->scopes->list.data[at].parent)
-        chain[n++] = &u->scopes->list.data[at];
-    if (n == 0)
-        return answers_keep(u->answers, name);
     struct text t = TEXT_INIT;
-    while (n-- > 0) {
-        text_add(&t, chain[n]->name ? chain[n]->name : "(anonymous)");
-        text_add(&t, "::");
+    struct scope_list *s = scopes_of(u);
+    uint32_t scope = die->cu == u->tree.cu ? 0 : UINT32_MAX; /* not in a file shared by dwz */
+    for (int depth = 0; scope != UINT32_MAX && depth < DEPTH_MAX; depth++) {
+        const char *outer = depth ? scope_name(u, &s->list.data[scope], name) : NULL;
+        if (outer) {
+            text_add(&t, outer);
+            text_add(&t, "::");
+        }
+        if (!s->list.data[scope].expanded)
+            expand(&u->raw, s, scope);
+        scope = scope_below(s, scope, die->addr);
     }
     text_add(&t, name);
     const char *kept = answers_keep(u->answers, t.data);
@@ -152,12 +201,23 @@ static const char *linkage_name(Dwarf_Die *die)
     return NULL;
 }
 
+/* File numbers of other units mean other files; dwarf_decl_file would read their line tables. */
+static const char *declared_in(struct unit *u, Dwarf_Die *die)
+{
+    Dwarf_Attribute a;
+    Dwarf_Word number;
+    if (!dwarf_attr_integrate(die, DW_AT_decl_file, &a) || a.cu != u->tree.cu ||
+        dwarf_formudata(&a, &number) != 0)
+        return NULL;
+    return unit_file(u, u->files, number);
+}
+
 static struct function_name find_name(struct unit *u, Dwarf_Die *origin)
 {
     struct function_name f = {0};
     int line = 0;
     f.linkage = answers_keep(u->answers, linkage_name(origin));
-    f.file = answers_keep(u->answers, dwarf_decl_file(origin));
+    f.file = declared_in(u, origin);
     if (dwarf_decl_line(origin, &line) == 0 && line > 0)
         f.line = (uint32_t)line;
     if (f.linkage)

@@ -22,61 +22,45 @@ struct walk {
     bool thorough; /* look inside types and functions that hold no address themselves */
 };
 
-struct attributes {
-    Dwarf_Attribute low, high, call_file, call_line, ranges, sibling;
-};
-
-static int take_attribute(Dwarf_Attribute *attribute, void *context)
+static uint32_t small_number(const struct raw_value *v)
 {
-    struct attributes *a = context;
-    switch (dwarf_whatattr(attribute)) {
-    case DW_AT_low_pc:
-        a->low = *attribute;
-        break;
-    case DW_AT_high_pc:
-        a->high = *attribute;
-        break;
-    case DW_AT_ranges:
-        a->ranges = *attribute;
-        break;
-    case DW_AT_call_file:
-        a->call_file = *attribute;
-        break;
-    case DW_AT_call_line:
-        a->call_line = *attribute;
-        break;
-    default:
-        break;
-    }
-    return DWARF_CB_OK;
+    return v->form && v->number <= UINT32_MAX ? (uint32_t)v->number : 0;
 }
 
-static uint32_t small_number(Dwarf_Attribute *attribute)
+static bool is_address_index(unsigned form)
 {
-    Dwarf_Word value;
-    if (!attribute->valp || dwarf_formudata(attribute, &value) != 0 || value > UINT32_MAX)
+    return form == DW_FORM_addrx || form == DW_FORM_GNU_addr_index ||
+           (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
+/* Indices into .debug_addr are libdw's to resolve. */
+static uint64_t address_of(const struct unit *u, const struct raw_die *die,
+                           const struct raw_value *v, unsigned name)
+{
+    Dwarf_Attribute a;
+    Dwarf_Addr address;
+    if (v->form == DW_FORM_addr)
+        return v->number;
+    Dwarf_Die full = raw_for_libdw(&u->raw, die->at);
+    if (!dwarf_attr(&full, name, &a) || dwarf_formaddr(&a, &address) != 0)
         return 0;
-    return (uint32_t)value;
+    return address;
 }
 
 /* A low_pc of 0 marks code that the linker left out. */
-static void read_ranges(struct attributes *a, struct ranges *r)
+static void read_ranges(const struct unit *u, const struct raw_die *die,
+                        const struct raw_values *values, struct ranges *r)
 {
-    Dwarf_Addr low, high;
-    Dwarf_Word size;
-    *r = (struct ranges){.several = a->ranges.valp != NULL};
-    if (!a->low.valp || dwarf_formaddr(&a->low, &low) != 0 || low == 0)
+    *r = (struct ranges){.several = values->ranges.form != 0};
+    if (!values->low.form)
         return;
-    r->low = low;
-    if (!a->high.valp)
+    r->low = address_of(u, die, &values->low, DW_AT_low_pc);
+    if (r->low == 0 || !values->high.form)
         return;
-    if (dwarf_formaddr(&a->high, &high) != 0) {
-        if (dwarf_formudata(&a->high, &size) != 0)
-            return;
-        high = low + size;
-    }
-    r->high = high;
-    r->simple = high > low;
+    bool absolute = values->high.form == DW_FORM_addr || is_address_index(values->high.form);
+    r->high =
+        absolute ? address_of(u, die, &values->high, DW_AT_high_pc) : r->low + values->high.number;
+    r->simple = r->high > r->low;
 }
 
 static size_t first_at(const struct unit *u, uint64_t address)
@@ -84,12 +68,9 @@ static size_t first_at(const struct unit *u, uint64_t address)
     size_t low = 0, n = u->count;
     while (n > 0) {
         size_t half = n / 2;
-        if (u->address[low + half].address < address) {
-            low += half + 1;
-            n -= half + 1;
-        } else {
-            n = half;
-        }
+        bool below = u->address[low + half].address < address;
+        low = below ? low + half + 1 : low;
+        n = below ? n - half - 1 : half;
     }
     return low;
 }
@@ -107,16 +88,17 @@ static bool claim(struct unit *u, uint64_t low, uint64_t high, uint32_t parent, 
     return any;
 }
 
-static bool claim_all(struct unit *u, Dwarf_Die *die, const struct ranges *r, uint32_t parent,
-                      uint32_t frame)
+static bool claim_all(struct unit *u, const struct raw_die *die, const struct ranges *r,
+                      uint32_t parent, uint32_t frame)
 {
     Dwarf_Addr base, low, high;
     ptrdiff_t at = 0;
     if (r->simple)
         return claim(u, r->low, r->high, parent, frame);
+    Dwarf_Die full = raw_for_libdw(&u->raw, die->at);
     bool any = false;
     for (int n = 0; r->several && n < RANGES_MAX; n++) {
-        at = dwarf_ranges(die, at, &base, &low, &high);
+        at = dwarf_ranges(&full, at, &base, &low, &high);
         if (at <= 0)
             break;
         if (low != 0)
@@ -133,96 +115,110 @@ static bool holds_any(const struct unit *u, const struct ranges *r)
     return i < u->count && u->address[i].address < r->high;
 }
 
-static void walk_children(struct walk *w, Dwarf_Die *parent, uint32_t frame, int depth);
+static const uint8_t *walk_list(struct walk *w, const uint8_t *at, uint32_t frame, int depth);
 
-static void visit_function(struct walk *w, Dwarf_Die *die, uint32_t parent, int depth)
+static const uint8_t *walk_children(struct walk *w, const struct raw_die *die, uint32_t frame,
+                                    int depth)
 {
-    struct unit *u = w->u;
-    struct attributes a = {0};
-    struct ranges r;
-    dwarf_getattrs(die, take_attribute, &a, 0);
-    read_ranges(&a, &r);
-    uint32_t frame = (uint32_t)u->frames.len;
-    if (r.simple || r.several) {
-        *vector_push(&u->frames) = (struct frame){.die = *die,
-                                                  .start = r.low,
-                                                  .parent = parent,
-                                                  .call_file = small_number(&a.call_file),
-                                                  .call_line = small_number(&a.call_line)};
-        if (claim_all(u, die, &r, parent, frame)) {
-            Dwarf_Addr entry;
-            if (!r.low && dwarf_entrypc(die, &entry) == 0)
-                u->frames.data[frame].start = entry;
-            walk_children(w, die, frame, depth + 1);
-            return;
-        }
-        u->frames.len--;
-    }
-    if (w->thorough && parent == FRAME_NONE)
-        walk_children(w, die, FRAME_NONE, depth + 1);
+    if (!die->abbrev->children || depth >= DEPTH_MAX)
+        return raw_next(&w->u->raw, die);
+    const uint8_t *inside = raw_inside(&w->u->raw, die);
+    return inside ? walk_list(w, inside, frame, depth + 1) : NULL;
 }
 
-static void visit(struct walk *w, Dwarf_Die *die, uint32_t frame, int depth)
+static const uint8_t *visit_function(struct walk *w, const struct raw_die *die, uint32_t parent,
+                                     int depth)
 {
-    switch (dwarf_tag(die)) {
+    struct unit *u = w->u;
+    struct raw_values values;
+    struct ranges r;
+    raw_values(&u->raw, die, &values);
+    read_ranges(u, die, &values, &r);
+    uint32_t frame = (uint32_t)u->frames.len;
+    if ((r.simple || r.several) && claim_all(u, die, &r, parent, frame)) {
+        struct frame f = {.die = raw_for_libdw(&u->raw, die->at),
+                          .start = r.low,
+                          .parent = parent,
+                          .call_file = small_number(&values.call_file),
+                          .call_line = small_number(&values.call_line)};
+        Dwarf_Addr entry;
+        if (!r.low && dwarf_entrypc(&f.die, &entry) == 0)
+            f.start = entry;
+        *vector_push(&u->frames) = f;
+        return walk_children(w, die, frame, depth);
+    }
+    if (w->thorough && parent == FRAME_NONE)
+        return walk_children(w, die, FRAME_NONE, depth);
+    return raw_next(&u->raw, die);
+}
+
+static const uint8_t *visit_block(struct walk *w, const struct raw_die *die, uint32_t frame,
+                                  int depth)
+{
+    struct raw_values values;
+    struct ranges r;
+    raw_values(&w->u->raw, die, &values);
+    read_ranges(w->u, die, &values, &r);
+    if (w->thorough || holds_any(w->u, &r))
+        return walk_children(w, die, frame, depth);
+    return raw_next(&w->u->raw, die);
+}
+
+/* Looks at one DIE and what is below it; returns where the next one begins. */
+static const uint8_t *visit(struct walk *w, const struct raw_die *die, uint32_t frame, int depth)
+{
+    switch (die->abbrev->tag) {
     case DW_TAG_subprogram:
-        visit_function(w, die, FRAME_NONE, depth);
-        break;
+        return visit_function(w, die, FRAME_NONE, depth);
     case DW_TAG_inlined_subroutine:
         if (frame != FRAME_NONE)
-            visit_function(w, die, frame, depth);
+            return visit_function(w, die, frame, depth);
         break;
     case DW_TAG_lexical_block:
     case DW_TAG_try_block:
-    case DW_TAG_catch_block: {
-        struct attributes a = {0};
-        struct ranges r;
-        dwarf_getattrs(die, take_attribute, &a, 0);
-        read_ranges(&a, &r);
-        if (w->thorough || holds_any(w->u, &r))
-            walk_children(w, die, frame, depth + 1);
-        break;
-    }
+    case DW_TAG_catch_block:
+        return visit_block(w, die, frame, depth);
     case DW_TAG_namespace:
     case DW_TAG_module:
-        walk_children(w, die, frame, depth + 1);
-        break;
+        return walk_children(w, die, frame, depth);
     case DW_TAG_structure_type:
     case DW_TAG_class_type:
     case DW_TAG_union_type:
     case DW_TAG_enumeration_type:
         if (w->thorough)
-            walk_children(w, die, FRAME_NONE, depth + 1);
+            return walk_children(w, die, FRAME_NONE, depth);
         break;
     default:
         break;
     }
+    return raw_next(&w->u->raw, die);
 }
 
-static void walk_children(struct walk *w, Dwarf_Die *parent, uint32_t frame, int depth)
+static const uint8_t *walk_list(struct walk *w, const uint8_t *at, uint32_t frame, int depth)
 {
-    Dwarf_Die die, next;
-    if (depth > DEPTH_MAX || dwarf_child(parent, &die) != 0)
-        return;
-    for (;;) {
-        visit(w, &die, frame, depth);
-        if (dwarf_siblingof(&die, &next) != 0 || next.addr <= die.addr)
-            return;
-        die = next;
-    }
+    struct raw_die die;
+    const uint8_t *end = NULL;
+    while (at && raw_read(&w->u->raw, at, &die, &end))
+        at = visit(w, &die, frame, depth);
+    return at ? end : NULL;
+}
+
+static void walk_unit(struct walk *w)
+{
+    struct raw_die top;
+    const uint8_t *end;
+    if (raw_read(&w->u->raw, w->u->raw.top, &top, &end))
+        walk_children(w, &top, FRAME_NONE, 0);
 }
 
 void unit_walk(struct unit *u)
 {
     /* Rust puts methods inside the types that they belong to. */
     struct walk w = {.u = u, .thorough = u->language == DW_LANG_Rust};
-    walk_children(&w, &u->tree, FRAME_NONE, 0);
-    if (w.thorough)
-        return;
-    for (size_t i = 0; i < u->count; i++)
+    walk_unit(&w);
+    for (size_t i = 0; i < u->count && !w.thorough; i++)
         if (u->address[i].frame == FRAME_NONE) {
             w.thorough = true;
-            walk_children(&w, &u->tree, FRAME_NONE, 0);
-            return;
+            walk_unit(&w);
         }
 }

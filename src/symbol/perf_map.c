@@ -6,6 +6,7 @@
 #include "symbol/symbol_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

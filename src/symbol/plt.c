@@ -6,6 +6,7 @@
 #include "symbol/symbol_internal.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

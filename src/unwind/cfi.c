@@ -183,8 +183,9 @@ static int define_register(struct cfi *cfi, struct cursor *code, uint8_t op)
         break;
     case CFA_REGISTER: {
         uint64_t other = cursor_uleb(code);
-        rule.kind = other < UNWIND_REGS ? RULE_REGISTER : RULE_UNDEFINED;
-        rule.reg = (uint8_t)other;
+        rule.kind = RULE_UNDEFINED;
+        if (other < UNWIND_REGS)
+            rule = (struct rule){.kind = RULE_REGISTER, .reg = (uint8_t)other};
         break;
     }
     case CFA_EXPRESSION:

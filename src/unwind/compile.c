@@ -23,17 +23,15 @@ struct compiler {
 /* Appends a row unless the one before says the same already. */
 static int push_row(struct compiler *c, struct row row)
 {
-    struct row *last = (struct row *)c->rows.data + c->row_count;
-    if (c->row_count && last[-1].pc == row.pc) {
-        c->row_count--;
-        last--;
-    }
-    size_t content = sizeof(row) - offsetof(struct row, cfa_offset);
-    if (c->row_count && !memcmp(&last[-1].cfa_offset, &row.cfa_offset, content))
-        return 0;
     if (pages_reserve(&c->rows, ((size_t)c->row_count + 1) * sizeof(row)))
         return -ENOMEM;
-    ((struct row *)c->rows.data)[c->row_count++] = row;
+    struct row *all = c->rows.data;
+    if (c->row_count && all[c->row_count - 1].pc == row.pc)
+        c->row_count--;
+    size_t content = sizeof(row) - offsetof(struct row, cfa_offset);
+    if (c->row_count && !memcmp(&all[c->row_count - 1].cfa_offset, &row.cfa_offset, content))
+        return 0;
+    all[c->row_count++] = row;
     return 0;
 }
 
@@ -122,6 +120,14 @@ static bool plain_row(const struct wide *rules, struct row *row)
     return true;
 }
 
+/* Whether there is a CFA that we can compute. */
+static bool has_cfa(const struct compiler *c, const struct rule *cfa)
+{
+    return cfa->kind == RULE_REGISTER ||
+           (cfa->kind == RULE_EXPR &&
+            expression_valid(c->entries.image->frame + cfa->value, cfa->size));
+}
+
 static int emit(void *ctx, uint64_t pc, const struct wide *rules)
 {
     struct compiler *c = ctx;
@@ -131,8 +137,7 @@ static int emit(void *ctx, uint64_t pc, const struct wide *rules)
         return 0;
     if (ra->kind == RULE_UNDEFINED) {
         row.kind = ROW_END;
-    } else if (rules->cfa.kind != RULE_UNDEFINED && ra->kind != RULE_SAME &&
-               !plain_row(rules, &row)) {
+    } else if (ra->kind != RULE_SAME && has_cfa(c, &rules->cfa) && !plain_row(rules, &row)) {
         row = (struct row){.pc = row.pc, .kind = ROW_WIDE};
         if (keep_wide(c, rules, &row.cfa_offset))
             return -ENOMEM;

@@ -104,6 +104,8 @@ static size_t walk_fast(const struct unwind_map *map, const struct unwind_regs *
 {
     const uint64_t low = regs->value[UNWIND_SP];
     uint64_t sp = low, fp = regs->value[UNWIND_FP], ip = regs->value[UNWIND_IP];
+    if (ip == UINT64_MAX)
+        return 0; /* the address after it is 0, which marks an empty slot */
     /* The first address is exact, so its row is the one before the address after it. */
     uint64_t step = find(map, cache, ip + 1);
     size_t count = 0;

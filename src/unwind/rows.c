@@ -62,7 +62,8 @@ bool rows_valid(const struct rows *rows)
             return false;
     }
     for (uint32_t i = 0; i < rows->wide_count; i++) {
-        if (!rule_valid(rows, &rows->wide[i].cfa))
+        const struct rule *cfa = &rows->wide[i].cfa;
+        if ((cfa->kind != RULE_REGISTER && cfa->kind != RULE_EXPR) || !rule_valid(rows, cfa))
             return false;
         for (int reg = 0; reg < UNWIND_REGS; reg++) {
             if (!rule_valid(rows, &rows->wide[i].reg[reg]))

@@ -46,6 +46,15 @@ static const struct row *find_row(struct walk *w, uint64_t address)
     return row && row->kind != ROW_NONE ? row : NULL;
 }
 
+/*
+ * A register whose saved copy lies below the stack pointer, out of the window: the epilogue has
+ * popped it already, while its rule still names the old place. So it has its value back.
+ */
+static bool popped(const struct walk *w, uint64_t saved_at)
+{
+    return saved_at < w->regs.value[UNWIND_SP];
+}
+
 /* Moves on to the caller: its registers are complete but for the checks of the stack pointer. */
 static int enter(struct walk *w, const struct unwind_regs *next, bool signal)
 {
@@ -80,12 +89,15 @@ static int step_plain(struct walk *w, const struct row *row)
     next.value[UNWIND_SP] = cfa;
     for (int i = 0; i < UNWIND_SLOTS; i++) {
         unsigned reg = unwind_slot_reg[i];
-        bool have = row->slot[i] != ROW_SLOT_LOST;
-        if (row->slot[i] == ROW_SLOT_SAME) {
+        uint64_t at = cfa - 8ull * row->slot[i];
+        bool have = false, same = row->slot[i] == ROW_SLOT_SAME;
+        if (!same && row->slot[i] != ROW_SLOT_LOST) {
+            have = memory_word(w->memory, at, &next.value[reg]);
+            same = !have && popped(w, at);
+        }
+        if (same) {
             next.value[reg] = regs->value[reg];
             have = known(regs, reg);
-        } else if (have) {
-            have = memory_word(w->memory, cfa - 8ull * row->slot[i], &next.value[reg]);
         }
         next.known |= (uint32_t)have << reg;
     }
@@ -159,10 +171,30 @@ static int step_wide(struct walk *w, const struct wide *wide)
             if (reason && (reg == UNWIND_IP || reg == UNWIND_SP))
                 return reason;
             have = reason == 0;
+            if (reason == UNWIND_MEMORY && popped(w, w->end.address))
+                have = inherit(w, reg, cfa, &next);
         }
         next.known |= (uint32_t)have << reg;
     }
     return enter(w, &next, wide->signal);
+}
+
+/*
+ * No rows, and no frame pointer: perhaps a leaf written in assembler (codecs and numerical
+ * libraries are full of them) that has pushed nothing. Believed only for the function that was
+ * running, and if the word on top of the stack returns into code that has rows.
+ */
+static int step_leaf(struct walk *w)
+{
+    struct unwind_regs next = w->regs;
+    uint64_t sp = w->regs.value[UNWIND_SP];
+    if (!w->exact || !memory_word(w->memory, sp, &next.value[UNWIND_IP]) ||
+        !find_row(w, next.value[UNWIND_IP] - 1))
+        return UNWIND_NO_ROWS;
+    next.value[UNWIND_SP] = sp + 8;
+    next.known &= UNWIND_CALLEE_SAVED | 1u << UNWIND_IP | 1u << UNWIND_SP;
+    w->end.guessed++;
+    return enter(w, &next, false);
 }
 
 /*
@@ -176,18 +208,18 @@ static int step_frame_pointer(struct walk *w)
     bool in_code = w->module.start < w->module.end;
     w->end.address = w->regs.value[UNWIND_IP];
     if (!known(&w->regs, UNWIND_FP))
-        return UNWIND_NO_ROWS;
-    if (!fp && in_code) /* the ABI's mark of the outermost frame */
+        return step_leaf(w);
+    if (!fp && in_code && !w->exact) /* the ABI's mark of the outermost frame */
         return UNWIND_COMPLETE;
     if (fp < sp || fp - sp > FRAME_MAX || fp % 8)
-        return UNWIND_NO_ROWS;
+        return step_leaf(w);
     if (!memory_word(w->memory, fp, &next.value[UNWIND_FP]))
         return missing(w, fp);
     if (!memory_word(w->memory, fp + 8, &next.value[UNWIND_IP]))
         return missing(w, fp + 8);
     next.value[UNWIND_SP] = fp + 16;
     if (next.value[UNWIND_IP] && !find_module(w, next.value[UNWIND_IP] - 1))
-        return UNWIND_NO_ROWS;
+        return step_leaf(w);
     w->end.guessed++;
     return enter(w, &next, false);
 }
@@ -197,8 +229,13 @@ static int step(struct walk *w)
     uint64_t ip = w->regs.value[UNWIND_IP];
     /* A return address may be the first of the next function when the call never returns. */
     const struct row *row = find_row(w, w->exact ? ip : ip - 1);
-    if (!row && !w->exact)
+    if (!row && !w->exact) {
+        /* No call lies before it, yet it begins a function: someone built this stack by hand, as
+         * makecontext does. Only a signal's trampoline leads further from there. */
         row = find_row(w, ip);
+        if (row && (row->kind != ROW_WIDE || !w->module.rows->wide[row->cfa_offset].signal))
+            return UNWIND_COMPLETE;
+    }
     if (!row)
         return step_frame_pointer(w);
     if (row->kind == ROW_END)

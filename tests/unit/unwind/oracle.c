@@ -104,8 +104,7 @@ void oracle_ours(const struct rows *rows, uint64_t vaddr, struct oracle_frame *o
         if (row->slot[i] == ROW_SLOT_LOST)
             continue;
         out->known |= 1u << reg;
-        out->value[reg] =
-            row->slot[i] ? mix(out->cfa - 8ull * row->slot[i]) : regs.value[reg];
+        out->value[reg] = row->slot[i] ? mix(out->cfa - 8ull * row->slot[i]) : regs.value[reg];
     }
 }
 

@@ -142,6 +142,13 @@ static size_t copy_stack(pid_t pid, uint64_t start, char *to, size_t size)
     return 0;
 }
 
+/* For what lies outside the copy: the other stack, when a handler runs on its own. */
+static int read_word(void *ctx, uint64_t address, uint64_t *word)
+{
+    struct iovec local = {word, sizeof(*word)}, remote = {(void *)address, sizeof(*word)};
+    return process_vm_readv(*(const pid_t *)ctx, &local, 1, &remote, 1, 0) != sizeof(*word);
+}
+
 void process_walk(const struct unwind_map *map, pid_t pid, pid_t tid, size_t window,
                   struct process_stack *out)
 {
@@ -153,10 +160,12 @@ void process_walk(const struct unwind_map *map, pid_t pid, pid_t tid, size_t win
         unwind_regs_from_prstatus(&regs, &user, iov.iov_len))
         return;
     char *copy = malloc(window);
-    const struct unwind_memory memory = {
-        .start = regs.value[UNWIND_SP],
-        .data = copy,
-        .size = copy_stack(pid, regs.value[UNWIND_SP], copy, window)};
+    const struct unwind_memory memory = {.start = regs.value[UNWIND_SP],
+                                         .data = copy,
+                                         .size =
+                                             copy_stack(pid, regs.value[UNWIND_SP], copy, window),
+                                         .read = read_word,
+                                         .ctx = &pid};
     out->count = unwind_walk(map, &regs, &memory, out->address, PROCESS_DEPTH, &out->end);
     free(copy);
 }
@@ -178,7 +187,7 @@ static int no_debug_info(Dwfl_Module *m, void **user, const char *name, Dwarf_Ad
     return -1;
 }
 
-void process_walk_libdw(pid_t pid, const pid_t *tid, size_t count, struct process_stack *out)
+struct process_libdw *process_libdw_attach(pid_t pid)
 {
     static const Dwfl_Callbacks callbacks = {.find_elf = dwfl_linux_proc_find_elf,
                                              .find_debuginfo = no_debug_info};
@@ -186,9 +195,23 @@ void process_walk_libdw(pid_t pid, const pid_t *tid, size_t count, struct proces
     assert(dwfl && dwfl_linux_proc_report(dwfl, pid) == 0);
     assert(dwfl_report_end(dwfl, NULL, NULL) == 0);
     assert(dwfl_linux_proc_attach(dwfl, pid, true) == 0);
-    for (size_t i = 0; i < count; i++) {
-        memset(&out[i], 0, sizeof(out[i]));
-        dwfl_getthread_frames(dwfl, tid[i], on_frame, &out[i]);
-    }
-    dwfl_end(dwfl);
+    return (struct process_libdw *)dwfl;
+}
+
+void process_libdw_walk(struct process_libdw *libdw, pid_t tid, struct process_stack *out)
+{
+    memset(out, 0, sizeof(*out));
+    dwfl_getthread_frames((Dwfl *)libdw, tid, on_frame, out);
+}
+
+void process_libdw_detach(struct process_libdw *libdw)
+{
+    dwfl_end((Dwfl *)libdw);
+}
+
+bool process_stack_agrees(const struct process_stack *ours, const struct process_stack *libdw)
+{
+    bool further = ours->end.reason == UNWIND_COMPLETE && ours->count > libdw->count;
+    return (ours->count == libdw->count || further) &&
+           !memcmp(ours->address, libdw->address, libdw->count * sizeof(uint64_t));
 }

@@ -2,6 +2,7 @@
 #ifndef SONDE_TEST_PROCESS_H
 #define SONDE_TEST_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,7 +32,14 @@ void process_map(pid_t pid, struct unwind_map *map);
 void process_walk(const struct unwind_map *map, pid_t pid, pid_t tid, size_t window,
                   struct process_stack *out);
 
-/* libdw's walks of the stopped threads. */
-void process_walk_libdw(pid_t pid, const pid_t *tid, size_t count, struct process_stack *out);
+/* libdw's view of a stopped process, good as long as its mappings stay. */
+struct process_libdw;
+struct process_libdw *process_libdw_attach(pid_t pid);
+void process_libdw_walk(struct process_libdw *libdw, pid_t tid, struct process_stack *out);
+void process_libdw_detach(struct process_libdw *libdw);
+
+/* Whether our walk gave what libdw's did. Ours may go on to the outermost frame where libdw's stops
+ * short: at a caller that needs rbx, which it loses, and in leaves without rules, such as clone. */
+bool process_stack_agrees(const struct process_stack *ours, const struct process_stack *libdw);
 
 #endif

@@ -20,7 +20,7 @@ struct tally {
     size_t stacks, equal, frames, complete;
 };
 
-static struct process_stack ours, theirs[PROCESS_THREADS];
+static struct process_stack ours, theirs;
 
 static void show(const char *title, const struct process_stack *s)
 {
@@ -36,20 +36,21 @@ static void compare_once(pid_t pid, struct tally *tally)
     struct unwind_map map = {0};
     size_t count = process_stop(pid, tid);
     process_map(pid, &map);
-    process_walk_libdw(pid, tid, count, theirs);
+    struct process_libdw *libdw = process_libdw_attach(pid);
     for (size_t i = 0; i < count; i++) {
         process_walk(&map, pid, tid[i], 1 << 18, &ours);
+        process_libdw_walk(libdw, tid[i], &theirs);
         tally->stacks++;
         tally->frames += ours.count;
         tally->complete += ours.end.reason == UNWIND_COMPLETE;
-        bool equal = ours.count == theirs[i].count &&
-                     !memcmp(ours.address, theirs[i].address, ours.count * sizeof(uint64_t));
+        bool equal = process_stack_agrees(&ours, &theirs);
         tally->equal += equal;
         if (!equal) {
             show("ours ", &ours);
-            show("libdw", &theirs[i]);
+            show("libdw", &theirs);
         }
     }
+    process_libdw_detach(libdw);
     process_resume(tid, count);
     unwind_map_release(&map);
 }
@@ -91,7 +92,8 @@ static struct tally compare_program(const char *const argv[])
 static const char *const programs[][8] = {
     {"/usr/bin/python3", "-c", PYTHON},
     {"/usr/bin/perl", "-e", "while(1){my %h;$h{$_}=[sort map{$_*7%13}1..50] for 1..99;}"},
-    {"/usr/bin/bash", "-c", "f(){ local x=$1; [ $x -gt 0 ] && f $((x-1)); }; while :; do f 9; done"},
+    {"/usr/bin/bash", "-c",
+     "f(){ local x=$1; [ $x -gt 0 ] && f $((x-1)); }; while :; do f 9; done"},
     {"/usr/bin/openssl", "speed", "-seconds", "30", "-evp", "aes-256-gcm"},
     {"/usr/bin/openssl", "speed", "-seconds", "30", "rsa2048"},
     {"/usr/bin/xz", "-9", "-T2", "-c", "/usr/bin/python3"},

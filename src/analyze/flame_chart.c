@@ -1,0 +1,177 @@
+/*
+ * A flame chart's boxes from samples: thread by thread, in time order. The path
+ * of open boxes is compared with the next sample's; what both share goes on, the rest ends.
+ * A box is appended when it opens, so the order is that of a walk.
+ */
+#include "analyze/flame.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "analyze/tree_internal.h"
+#include "base/memory.h"
+
+struct open_box {
+    uint32_t node; /* of the tree */
+    uint32_t box;
+};
+
+struct chart {
+    struct flame *f;
+    const struct selection *s;
+    VECTOR(struct open_box) open; /* below the lane, outermost first */
+    VECTOR(uint32_t) path;        /* of the present sample, innermost first */
+    uint32_t lane;                /* box */
+    uint64_t least;               /* width of a box that is kept */
+    uint64_t end;                 /* of the last sample's time */
+};
+
+static uint32_t open_box(struct chart *c, uint32_t symbol, uint32_t depth, uint64_t start)
+{
+    struct flame *f = c->f;
+    *vector_push(&f->boxes) = (struct flame_box){.symbol = symbol, .depth = depth, .start = start};
+    return (uint32_t)f->boxes.len - 1;
+}
+
+/*
+ * Ends what is open beyond `keep` boxes; sums go to the box below. What is too narrow goes
+ * at once, so that memory follows what is kept: all that stood on it was narrower still
+ * and is gone, so it is the last one there is.
+ */
+static void close_boxes(struct chart *c, size_t keep)
+{
+    struct flame *f = c->f;
+    while (c->open.len > keep) {
+        uint32_t at = c->open.data[--c->open.len].box;
+        struct flame_box *box = &f->boxes.data[at];
+        struct flame_box *under =
+            &f->boxes.data[c->open.len ? c->open.data[c->open.len - 1].box : c->lane];
+        box->width = c->end - box->start;
+        box->total += box->self;
+        box->total_count += box->self_count;
+        under->total += box->total;
+        under->total_count += box->total_count;
+        if (box->width < c->least) {
+            f->boxes.len = at;
+            f->pruned++;
+        } else if (box->depth > f->depth) {
+            f->depth = box->depth;
+        }
+    }
+}
+
+/* The time a sample stands for, for values that are time; else the time since the last one. */
+static uint64_t sample_start(const struct chart *c, const struct profile_sample *sample,
+                             uint64_t time)
+{
+    uint64_t length = c->s->unit == UNIT_NANOSECONDS ? sample->value : time - c->end;
+    uint64_t start = length < time ? time - length : 0;
+    /* Late timers leave small gaps between samples of one run; they are no rest. */
+    if (start < c->end || start - c->end <= length / 2)
+        start = c->end;
+    return start < time ? start : time;
+}
+
+static void chart_sample(struct chart *c, const struct profile_sample *sample, uint64_t origin)
+{
+    const struct tree *t = c->f->tree;
+    uint32_t node = sample->stack ? tree_node_of(t, sample->event, sample->stack) : TREE_NONE;
+    uint64_t time = sample->time > origin ? sample->time - origin : 0;
+    if (time <= c->end)
+        time = c->end + 1;
+    uint64_t start = sample_start(c, sample, time);
+    if (start != c->end)
+        close_boxes(c, 0);
+    c->path.len = 0;
+    for (; node != TREE_NONE && node; node = t->nodes.data[node].parent)
+        *vector_push(&c->path) = node;
+    size_t same = 0;
+    while (same < c->open.len && same < c->path.len &&
+           c->open.data[same].node == c->path.data[c->path.len - 1 - same])
+        same++;
+    close_boxes(c, same);
+    while (same < c->path.len) {
+        node = c->path.data[c->path.len - 1 - same++];
+        const struct tree_node *n = &t->nodes.data[node];
+        uint32_t box = open_box(c, n->symbol, (uint32_t)same, start);
+        c->f->boxes.data[box].line = n->line;
+        c->f->boxes.data[box].inlined = n->inlined;
+        *vector_push(&c->open) = (struct open_box){.node = node, .box = box};
+    }
+    struct flame_box *leaf =
+        &c->f->boxes.data[c->open.len ? c->open.data[c->open.len - 1].box : c->lane];
+    leaf->self += sample->value;
+    leaf->self_count++;
+    c->end = time;
+}
+
+static void chart_thread(struct chart *c, uint32_t thread, const uint32_t *samples, size_t count)
+{
+    const struct profile *p = c->s->profile;
+    const struct profile_thread *th = &p->threads.data[thread];
+    struct text name = TEXT_INIT;
+    text_format(&name, "%s (%" PRId32 ") › %s", profile_process_name(p, th->process),
+                p->processes.data[th->process].pid, profile_text(p, th->name));
+    c->lane = open_box(c, tree_symbol_numbered(c->f->tree, TREE_THREAD, name.data, th->tid), 0, 0);
+    text_release(&name);
+    /* A count says nothing of the time before the first one. */
+    uint64_t first = p->samples.data[samples[0]].time;
+    c->end = c->s->unit != UNIT_NANOSECONDS && first > p->start ? first - p->start - 1 : 0;
+    for (size_t i = 0; i < count; i++)
+        chart_sample(c, &p->samples.data[samples[i]], p->start);
+    close_boxes(c, 0);
+    struct flame_box *lane = &c->f->boxes.data[c->lane];
+    lane->total += lane->self;
+    lane->total_count += lane->self_count;
+    /* Samples at one instant were told apart by a nanosecond each. */
+    if (c->end > c->f->extent)
+        c->f->extent = c->end;
+}
+
+/* Samples by thread, in time order within each; at[i] is where those of thread i end. */
+static uint32_t *samples_by_thread(const struct selection *s, size_t *at)
+{
+    const struct profile *p = s->profile;
+    uint32_t *order = memory_array(p->samples.len + 1, sizeof *order);
+    for (size_t i = 0; i < p->samples.len; i++) {
+        const struct profile_sample *m = &p->samples.data[i];
+        if (selection_has(s, m->event, m->thread, m->stack))
+            at[m->thread + 1]++;
+    }
+    for (size_t i = 0; i < p->threads.len; i++)
+        at[i + 1] += at[i];
+    for (size_t i = 0; i < p->samples.len; i++) {
+        const struct profile_sample *m = &p->samples.data[i];
+        if (selection_has(s, m->event, m->thread, m->stack))
+            order[at[m->thread]++] = (uint32_t)i;
+    }
+    return order;
+}
+
+void flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
+                        double min_percent)
+{
+    const struct profile *p = s->profile;
+    size_t *at = memory_array(p->threads.len + 2, sizeof *at);
+    uint32_t *order = samples_by_thread(s, at);
+    *f = (struct flame){.tree = t, .chart = true};
+    for (size_t i = 0; i < p->threads.len; i++) {
+        size_t first = i ? at[i - 1] : 0, count = at[i] - first;
+        uint64_t last = count ? p->samples.data[order[at[i] - 1]].time : 0;
+        if (last > p->start && last - p->start > f->extent)
+            f->extent = last - p->start;
+    }
+    struct chart c = {.f = f, .s = s, .least = (uint64_t)((double)f->extent * min_percent / 100)};
+    for (uint32_t i = 0; i < p->threads.len; i++) {
+        size_t first = i ? at[i - 1] : 0;
+        if (at[i] > first)
+            chart_thread(&c, i, order + first, at[i] - first);
+    }
+    for (size_t i = 0; i < f->boxes.len; i++)
+        if (!f->boxes.data[i].depth)
+            f->boxes.data[i].width = f->extent;
+    free(at);
+    free(order);
+    vector_release(&c.open);
+    vector_release(&c.path);
+}

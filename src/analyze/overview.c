@@ -1,0 +1,337 @@
+/*
+ * The first screen: what ran, what it used, where the time went, what the profiler
+ * cost and lost, and what to type next; see report.h.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/report_internal.h"
+#include "base/memory.h"
+
+/* How much of each table fits one screen. */
+#define SCREEN_PROCESSES 5
+#define SCREEN_PATH 6
+#define SCREEN_NOTES 3
+
+enum view_kind report_kind(const struct report *r)
+{
+    return view_kind_of(r->selection->unit);
+}
+
+uint64_t report_shown(const struct report *r, uint64_t rows)
+{
+    if (!r->top || rows <= r->top)
+        return rows;
+    return r->top;
+}
+
+static const char *plural(uint64_t n, const char *one, const char *many)
+{
+    return n == 1 ? one : many;
+}
+
+/* Sum over the chosen events of all that was recorded, before threads and stacks were chosen. */
+static uint64_t recorded_value(const struct report *r)
+{
+    const struct profile *p = r->selection->profile;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < p->events.len; i++)
+        sum += r->selection->event[i] ? p->events.data[i].value : 0;
+    return sum;
+}
+
+/* What is counted, how much of it, and of how much if something was left out. */
+static void add_selected(struct view_section *s, const struct report *r, const char *line)
+{
+    const struct selection *sel = r->selection;
+    uint64_t all = recorded_value(r);
+    view_fact(s, line, "event", "event", VIEW_TEXT, view_text(s, sel->label.data))->hidden =
+        *line != 0;
+    view_fact(s, line, "value", "selected", report_kind(r), view_number(sel->value));
+    struct view_fact *f =
+        view_fact(s, line, "value_recorded", "recorded", report_kind(r), view_number(all));
+    f->before = " of ";
+    f->glued = true;
+    f->hidden = all == sel->value;
+    view_fact(s, line, "samples", "samples", VIEW_COUNT, view_number(sel->count))->after =
+        plural(sel->count, " sample", " samples");
+}
+
+void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
+                  const char *main)
+{
+    view_init(v, id, title, main);
+    add_selected(view_add(v, VIEW_FACTS, "selection", ""), r, "");
+}
+
+static const struct profile_process *first_process(const struct profile *p)
+{
+    return p->processes.len ? &p->processes.data[0] : NULL;
+}
+
+static uint64_t duration_of(const struct profile *p)
+{
+    return p->end > p->start ? p->end - p->start : 0;
+}
+
+/* The command line as recorded, else the first program's. */
+static const char *command_of(const struct profile *p)
+{
+    const char *command = profile_meta_get(p, "command");
+    const struct profile_process *q = first_process(p);
+    if (command && *command)
+        return command;
+    if (!q || !q->execs.len)
+        return "?";
+    const char *arguments = profile_text(p, q->execs.data[0].arguments);
+    return *arguments ? arguments : profile_text(p, q->execs.data[0].comm);
+}
+
+void section_run(struct view *v, const struct report *r)
+{
+    const struct profile *p = r->selection->profile;
+    struct view_section *s = view_add(v, VIEW_FACTS, "run", "");
+    const struct profile_process *q = first_process(p);
+    struct text ended = TEXT_INIT;
+    view_fact(s, "", "command", "command", VIEW_TEXT, view_text(s, command_of(p)))->hidden = true;
+    if (q) {
+        status_text(q, false, &ended);
+        view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data));
+    }
+    struct view_fact *f =
+        view_fact(s, "", "duration", "duration", VIEW_DURATION, view_number(duration_of(p)));
+    f->before = q ? " after " : "ran ";
+    f->glued = q != NULL;
+    const char *host = profile_meta_get(p, "host");
+    if (host)
+        view_fact(s, "", "host", "host", VIEW_TEXT, view_text(s, host))->before = "on ";
+    if (p->wall_start)
+        view_fact(s, "", "start", "start", VIEW_DATE, view_number(p->wall_start));
+    view_fact(s, "", "complete", "complete", VIEW_TEXT, view_text(s, p->complete ? "yes" : "no"))
+        ->hidden = true;
+    text_release(&ended);
+}
+
+static uint64_t chosen_threads(const struct selection *s)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < s->profile->threads.len; i++)
+        n += s->thread[i];
+    return n;
+}
+
+/* The value between two samples, if the chosen event has a fixed one. */
+static uint64_t period_of(const struct selection *s)
+{
+    for (size_t i = 0; i < s->profile->events.len; i++)
+        if (s->event[i])
+            return s->profile->events.data[i].period;
+    return 0;
+}
+
+void section_totals(struct view *v, const struct report *r)
+{
+    const struct selection *sel = r->selection;
+    const struct profile *p = sel->profile;
+    struct view_section *s = view_add(v, VIEW_FACTS, "totals", "");
+    add_selected(s, r, sel->label.data);
+    if (period_of(sel))
+        view_fact(s, sel->label.data, "period", "between samples", report_kind(r),
+                  view_number(period_of(sel)))
+            ->before = "one every ";
+    if (sel->unit == UNIT_NANOSECONDS && duration_of(p))
+        view_fact(s, sel->label.data, "utilization", "of one CPU", VIEW_PERCENT,
+                  view_percent(sel->value, duration_of(p)))
+            ->after = " of one CPU";
+    uint64_t threads = chosen_threads(sel), processes = chosen_processes(sel);
+    view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(processes))->after =
+        plural(processes, " process", " processes");
+    view_fact(s, "in", "threads", "threads", VIEW_COUNT, view_number(threads))->after =
+        plural(threads, " thread", " threads");
+    const char *cpus = profile_meta_get(p, "cpus");
+    uint64_t cpu_count = cpus ? strtoull(cpus, NULL, 10) : 0;
+    if (cpu_count)
+        view_fact(s, "in", "cpus", "CPUs", VIEW_COUNT, view_number(cpu_count))->after =
+            plural(cpu_count, " CPU", " CPUs");
+}
+
+static void add_losses(struct view_section *s, const struct profile *p)
+{
+    uint64_t recorded = 0, lost = profile_lost(p);
+    for (size_t i = 0; i < p->events.len; i++)
+        recorded += p->events.data[i].samples;
+    view_fact(s, "samples", "generated", "generated", VIEW_COUNT, view_number(recorded + lost))
+        ->after = " generated";
+    struct view_fact *f =
+        view_fact(s, "samples", "recorded", "recorded", VIEW_COUNT, view_number(recorded));
+    f->before = " = ";
+    f->after = " recorded";
+    f->glued = true;
+    f = view_fact(s, "samples", "lost", "lost", VIEW_COUNT, view_number(lost));
+    f->before = " + ";
+    f->after = " lost";
+    f->glued = true;
+    uint64_t cut = p->cost.stacks_cut, stacks = cut + p->cost.stacks_whole;
+    if (!stacks)
+        return;
+    view_fact(s, "samples", "stacks_cut", "stacks cut short", VIEW_COUNT, view_number(cut));
+    f = view_fact(s, "samples", "stacks", "stacks", VIEW_COUNT, view_number(stacks));
+    f->before = " of ";
+    f->after = " stacks cut";
+    f->glued = true;
+}
+
+void section_profiler(struct view *v, const struct report *r, bool brief)
+{
+    const struct profile *p = r->selection->profile;
+    const struct profile_cost *c = &p->cost;
+    struct view_section *s = view_add(v, VIEW_FACTS, "profiler", "Profiler");
+    if (c->collector_cpu) {
+        view_fact(s, "profiler", "collector_cpu", "collector CPU", VIEW_DURATION,
+                  view_number(c->collector_cpu))
+            ->after = " CPU";
+        struct view_fact *share =
+            view_fact(s, "profiler", "collector_percent", "collector CPU of the run", VIEW_PERCENT,
+                      view_percent(c->collector_cpu, duration_of(p)));
+        share->before = " (";
+        share->after = " of the run)";
+        share->glued = true;
+    }
+    if (c->target_extra)
+        view_fact(s, "profiler", "target_extra", "taken from the target", VIEW_DURATION,
+                  view_number(c->target_extra))
+            ->after = " taken from the target";
+    struct view_fact *f = view_fact(s, "profiler", "collector_rss", "collector memory", VIEW_BYTES,
+                                    view_nonzero(c->collector_rss));
+    f->after = " memory";
+    f->hidden = brief || !c->collector_rss;
+    f = view_fact(s, "profiler", "bytes_written", "written", VIEW_BYTES,
+                  view_nonzero(c->bytes_written));
+    f->after = " written";
+    f->hidden = brief || !c->bytes_written;
+    add_losses(s, p);
+}
+
+void section_notes(struct view *v, const struct report *r, size_t limit)
+{
+    const struct profile *p = r->selection->profile;
+    struct view_section *s = view_add(v, VIEW_NOTES, "notes", "");
+    for (int level = NOTE_WARNING; level >= NOTE_INFO; level--) {
+        for (size_t i = 0; i < p->notes.len; i++) {
+            if ((int)p->notes.data[i].level != level)
+                continue;
+            if (limit && s->notes.len >= limit)
+                s->omitted++;
+            else
+                view_note(s, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
+        }
+    }
+    if (!r->selection->count)
+        view_note(s, NOTE_WARNING,
+                  p->cells.len ? "nothing that was recorded is selected"
+                               : "there are no samples in this recording: the program did not run "
+                                 "long enough, or sampling was not possible");
+}
+
+void report_notes(struct view *v, const struct report *r)
+{
+    view_init(v, "notes", "notes", "notes");
+    section_notes(v, r, 0);
+    section_profiler(v, r, false);
+    struct view_section *s = view_find(v, "notes") ? v->sections.data[0] : NULL;
+    if (s && !s->notes.len)
+        view_note(s, NOTE_INFO, "the recording has no notes");
+}
+
+/* As a shell takes it; false if it has characters that cannot be shown as they are. */
+static bool shell_word(struct text *out, const char *word)
+{
+    struct text printable = TEXT_INIT;
+    text_add_printable(&printable, word);
+    bool same = !strcmp(printable.data, word) && *word;
+    text_release(&printable);
+    if (!same)
+        return false;
+    bool plain = true;
+    for (const char *c = word; *c; c++)
+        plain = plain && (isalnum((unsigned char)*c) || strchr("_-./:@%+,=", *c));
+    if (plain && *word != '-') {
+        text_add(out, word);
+        return true;
+    }
+    text_add_char(out, '\'');
+    for (const char *c = word; *c; c++)
+        text_add(out, *c == '\'' ? "'\\''" : (const char[]){*c, 0});
+    text_add_char(out, '\'');
+    return true;
+}
+
+static void suggest(struct view_section *s, const struct report *r, const char *command,
+                    const char *option, const char *word, const char *meaning)
+{
+    struct text line = TEXT_INIT;
+    text_format(&line, "sonde %s ", command);
+    bool can = shell_word(&line, r->file);
+    text_add(&line, option);
+    if (word) {
+        text_add_char(&line, ' ');
+        can = shell_word(&line, word) && can;
+    }
+    if (can)
+        view_command(s, line.data, meaning);
+    text_release(&line);
+}
+
+/* The name of the dearest function without its parameters, or NULL if it has none that can be asked
+ * for. */
+static const char *top_function(const struct view_section *next, const struct view *v)
+{
+    const struct view_section *s = view_find(v, "functions");
+    const struct view_value *name = s ? view_cell(s, 0, "name") : NULL;
+    if (!name || !name->known || name->text[0] == '[')
+        return NULL;
+    const char *text = name->text, *open = strchr(text, '(');
+    bool call = open && open - text >= 8 && !strncmp(open - 8, "operator", 8);
+    size_t len = open && open > text && !call ? (size_t)(open - text) : strlen(text);
+    return arena_strndup(next->arena, text, len);
+}
+
+void section_next(struct view *v, const struct report *r)
+{
+    const struct profile *p = r->selection->profile;
+    struct view_section *s = view_add(v, VIEW_COMMANDS, "next", "Next");
+    const char *top = top_function(s, v);
+    if (!r->selection->count) {
+        suggest(s, r, "report", " --notes", NULL, "why");
+        return;
+    }
+    if (!p->symbolized && !top)
+        suggest(s, r, "symbolize", "", NULL, "find names");
+    suggest(s, r, "graph", "", NULL, "flame graph");
+    suggest(s, r, "report", " --tree", NULL, "call tree");
+    if (top) {
+        suggest(s, r, "report", " --callers", top, "who calls it");
+        suggest(s, r, "report", " --lines", top, "its source lines");
+    }
+    if (view_find(v, "waits") && !r->selection->waits)
+        suggest(s, r, "report", " --event wall", NULL, "with its waits");
+}
+
+void report_overview(struct view *v, const struct report *r)
+{
+    bool whole = !r->top;
+    struct report part = *r;
+    view_init(v, "report", command_of(r->selection->profile), "functions");
+    section_run(v, r);
+    section_totals(v, r);
+    part.top = whole ? 0 : SCREEN_PROCESSES;
+    section_processes(v, &part);
+    section_functions(v, r);
+    section_path(v, r, whole ? 0 : SCREEN_PATH);
+    section_waits(v, r);
+    section_profiler(v, r, true);
+    section_notes(v, r, whole ? 0 : SCREEN_NOTES);
+    section_next(v, r);
+}

@@ -1,0 +1,31 @@
+/* What building a tree shares between its files: symbols, and the steps that a frame adds. */
+#ifndef SONDE_TREE_INTERNAL_H
+#define SONDE_TREE_INTERNAL_H
+
+#include "analyze/tree.h"
+
+/* What a frame adds to a stack: one step, or several when functions were inlined, outermost first.
+ */
+struct step {
+    uint32_t symbol, line;
+    bool inlined;
+};
+
+struct tree_steps {
+    VECTOR(struct step) steps;
+    uint32_t *first; /* by frame, and one more: where its steps start */
+};
+
+/* Steps of every frame; the symbols are put into the tree. */
+void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline, bool by_module);
+void tree_steps_release(struct tree_steps *st);
+
+/* Symbols that are no function of a module: by level, `name` must last as long as the tree. */
+uint32_t tree_symbol_add(struct tree *t, enum tree_level level, const char *name);
+/* "name (id)", for processes and threads. */
+uint32_t tree_symbol_numbered(struct tree *t, enum tree_level level, const char *name, int32_t id);
+
+/* `len` + 1 times TREE_NONE; the caller frees. */
+uint32_t *tree_array_of_none(size_t len);
+
+#endif

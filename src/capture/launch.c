@@ -1,0 +1,145 @@
+/* Starting the command; see launch.h. */
+#include "capture/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/io.h"
+
+static void fail(int fd)
+{
+    int code = errno;
+    if (io_write(fd, &code, sizeof code) < 0)
+        _exit(127);
+    _exit(127);
+}
+
+/* "K=V" into the environment; the strings live as long as the process. */
+static void set_environment(const struct launch_options *o)
+{
+    for (size_t i = 0; i < o->env_count; i++)
+        putenv((char *)o->env[i]);
+    for (size_t i = 0; o->agent && o->agent[i]; i++)
+        putenv((char *)o->agent[i]);
+}
+
+static void run_child(const struct launch_options *o, int go, int failed, const sigset_t *mask)
+{
+    char byte;
+    if (io_read(go, &byte, 1) != 1)
+        _exit(127); /* cancelled */
+    if (o->cwd && chdir(o->cwd) < 0)
+        fail(failed);
+    if (o->cpus && sched_setaffinity(0, sizeof *o->cpus, o->cpus) < 0)
+        fail(failed);
+    set_environment(o);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(o->argv[0], o->argv);
+    fail(failed);
+}
+
+int launch_start(const struct launch_options *o, struct launch *l, struct error *err)
+{
+    int go[2], failed[2];
+    if (pipe2(go, O_CLOEXEC) < 0)
+        return error_errno(err, FAULT_SYSTEM, "cannot start the command");
+    if (pipe2(failed, O_CLOEXEC) < 0) {
+        close(go[0]);
+        close(go[1]);
+        return error_errno(err, FAULT_SYSTEM, "cannot start the command");
+    }
+    /* Signals wait while the child is between fork and exec: none may reach our handlers there. */
+    sigset_t all, mask;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, &mask);
+    pid_t pid = fork();
+    if (pid == 0) {
+        close(go[1]);
+        close(failed[0]);
+        run_child(o, go[0], failed[1], &mask);
+    }
+    int code = errno;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+    close(go[0]);
+    close(failed[1]);
+    *l = (struct launch){.pid = pid, .go = go[1], .failed = failed[0]};
+    if (pid < 0) {
+        close(l->go);
+        close(l->failed);
+        errno = code;
+        return error_errno(err, FAULT_SYSTEM, "cannot start the command");
+    }
+    return 0;
+}
+
+int launch_go(struct launch *l)
+{
+    int code = 0;
+    if (io_write(l->go, "g", 1) < 0)
+        code = errno;
+    close(l->go);
+    int why;
+    if (io_read(l->failed, &why, sizeof why) == sizeof why)
+        code = why;
+    close(l->failed);
+    if (code)
+        waitpid(l->pid, NULL, 0);
+    return code;
+}
+
+void launch_cancel(struct launch *l)
+{
+    close(l->go);
+    close(l->failed);
+    waitpid(l->pid, NULL, 0);
+}
+
+bool launch_find(const char *name, char *out, size_t size)
+{
+    const char *path = getenv("PATH");
+    if (strchr(name, '/')) {
+        snprintf(out, size, "%s", name);
+        return access(out, X_OK) == 0;
+    }
+    for (path = path ? path : "/bin:/usr/bin"; *path;) {
+        size_t len = strcspn(path, ":");
+        snprintf(out, size, "%.*s/%s", (int)len, len ? path : ".", name);
+        if (access(out, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
+int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err)
+{
+    cpu_set_t allowed;
+    CPU_ZERO(set);
+    if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
+        return error_errno(err, FAULT_SYSTEM, "cannot tell which CPUs there are");
+    for (const char *s = text; *s;) {
+        char *end;
+        unsigned long first = strtoul(s, &end, 10), last = first;
+        if (end == s)
+            return error_set(err, FAULT_USAGE, "'%s' is not a list of CPUs such as 0,2-3", text);
+        if (*end == '-')
+            last = strtoul(s = end + 1, &end, 10);
+        if (end == s || (*end && *end != ',') || last < first || last >= CPU_SETSIZE)
+            return error_set(err, FAULT_USAGE, "'%s' is not a list of CPUs such as 0,2-3", text);
+        for (unsigned long cpu = first; cpu <= last; cpu++) {
+            if (!CPU_ISSET(cpu, &allowed))
+                return error_set(err, FAULT_USAGE,
+                                 "there is no CPU %lu here, or this process may not use it", cpu);
+            CPU_SET(cpu, set);
+        }
+        s = *end ? end + 1 : end;
+    }
+    if (!CPU_COUNT(set))
+        return error_set(err, FAULT_USAGE, "the list of CPUs is empty");
+    return 0;
+}

@@ -1,0 +1,65 @@
+/*
+ * The kernel's perf events on a set of tasks and all that they start: opened on every
+ * CPU with inheritance, read from one pair of rings a CPU (samples, and the lifecycle of tasks,
+ * which must not drown in samples), handed out in the order of time.
+ */
+#ifndef SONDE_PERF_H
+#define SONDE_PERF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "capture/event.h"
+#include "capture/perf_record.h"
+
+#define PERF_EVENTS_MAX 16
+
+struct perf_options {
+    struct event event[PERF_EVENTS_MAX];
+    size_t events;
+    uint64_t rate;
+    bool wall;         /* context switches too, with the stack that blocks */
+    bool threads_only; /* do not follow into child processes */
+    bool no_kernel;    /* leave kernel frames out though they are permitted */
+};
+
+/* What was possible; for notes in the report. */
+struct perf_ability {
+    bool kernel;        /* kernel samples and frames are there */
+    bool build_ids;     /* the kernel tells build-ids with mappings */
+    size_t ring_bytes;  /* of each sample ring */
+    size_t stack_bytes; /* of user stack copied with a sample */
+};
+
+struct perf;
+
+/* Prepares; nothing is opened yet. */
+struct perf *perf_new(const struct perf_options *options);
+/* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls
+ * exec; otherwise at perf_enable. FAULT_SYSTEM with the way out in the sentence; *unavailable tells
+ * that perf as such is not to be had here (so that another way may be tried). */
+int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, struct error *err);
+void perf_enable(struct perf *p);
+void perf_disable(struct perf *p);
+const struct perf_ability *perf_ability(const struct perf *p);
+
+/* Descriptors to poll for readability; wakes when a ring is a quarter full. */
+size_t perf_poll_fds(const struct perf *p, const int **fds);
+
+/* Takes note of what the rings hold now; call before a round of perf_next. */
+void perf_refresh(struct perf *p);
+/* The next record in time order that is older than `until`. True and *r (valid until the next
+ * call), or false when there is none. Malformed records are skipped and counted. */
+bool perf_next(struct perf *p, uint64_t until, struct perf_record *r);
+uint64_t perf_malformed(const struct perf *p);
+
+/* Index into options.event of the event that a record's id belongs to; PERF_EVENTS_MAX for the
+ * blocking samples of --wall, -1 for none. */
+int perf_event_of(const struct perf *p, uint64_t id);
+
+void perf_free(struct perf *p);
+
+#endif

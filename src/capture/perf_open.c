@@ -1,0 +1,238 @@
+/* Opening perf events, with a next-best way for what this kernel or user may not do. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/text.h"
+#include "capture/perf_internal.h"
+
+#define TASK_RING_PAGES 32
+#define SAMPLE_RING_PAGES 1024
+#define SAMPLE_RING_PAGES_MIN 16
+#define STACK_BYTES_LARGE 32768
+#define STACK_BYTES_SMALL 16384
+
+static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu)
+{
+    return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* "0-3,8,10-11" from the kernel; CPU 0 if it cannot be read. */
+void perf_find_cpus(struct perf *p)
+{
+    char *text = NULL;
+    if (io_slurp("/sys/devices/system/cpu/online", 1 << 16, &text, NULL, NULL)) {
+        *vector_push(&p->cpus) = (struct perf_cpu){.cpu = 0};
+        return;
+    }
+    for (char *s = text; *s >= '0' && *s <= '9';) {
+        long first = strtol(s, &s, 10), last = first;
+        if (*s == '-')
+            last = strtol(s + 1, &s, 10);
+        for (long cpu = first; cpu <= last && cpu < 65536; cpu++)
+            *vector_push(&p->cpus) = (struct perf_cpu){.cpu = (int)cpu};
+        if (*s == ',')
+            s++;
+    }
+    free(text);
+}
+
+/* What every event has: who it follows, which clock, and the trailer of its records. */
+static void set_common(const struct perf *p, struct perf_event_attr *a, bool on_exec)
+{
+    a->disabled = 1;
+    a->enable_on_exec = on_exec;
+    a->inherit = 1;
+    a->inherit_thread = p->options.threads_only;
+    a->sample_id_all = 1;
+    a->use_clockid = 1;
+    a->clockid = CLOCK_MONOTONIC;
+    a->watermark = 1;
+}
+
+static void set_sampling(const struct perf *p, struct perf_event_attr *a)
+{
+    a->sample_type = PERF_SAMPLE_FIELDS;
+    a->sample_regs_user = UNWIND_PERF_MASK;
+    a->sample_stack_user = (uint32_t)p->ability.stack_bytes;
+    a->exclude_callchain_user = 1;
+    a->exclude_callchain_kernel = !p->ability.kernel;
+    a->exclude_guest = 1;
+    if (!p->ability.kernel)
+        a->exclude_kernel = 1;
+    a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
+}
+
+/* The event that tells of forks, execs, mappings and exits, and counts CPU time a thread. */
+static void make_task_attr(const struct perf *p, struct perf_event_attr *a, bool on_exec)
+{
+    *a = (struct perf_event_attr){
+        .size = sizeof *a, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
+    set_common(p, a, on_exec);
+    a->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+    a->exclude_kernel = !p->ability.kernel;
+    a->mmap = a->mmap2 = 1;
+    a->comm = a->comm_exec = 1;
+    a->task = 1;
+    a->inherit_stat = 1;
+    a->build_id = p->ability.build_ids;
+    a->context_switch = p->options.wall;
+    a->wakeup_watermark = TASK_RING_PAGES / 2 * 4096;
+}
+
+static int explain(const struct perf *p, const char *what, struct error *err, bool *unavailable)
+{
+    (void)p;
+    int code = errno;
+    *unavailable = code == EACCES || code == EPERM || code == ENOSYS;
+    if (code == EACCES || code == EPERM)
+        return error_set(err, FAULT_SYSTEM,
+                         "the kernel does not let this user open perf events (%s): run as root, or "
+                         "'sysctl kernel.perf_event_paranoid=1', or give sonde CAP_PERFMON",
+                         strerror(code));
+    if (code == ENOSYS)
+        return error_set(err, FAULT_SYSTEM,
+                         "perf events are switched off here (seccomp filter or kernel built "
+                         "without them)");
+    if (code == ENOENT || code == EOPNOTSUPP || code == ENODEV)
+        return error_set(err, FAULT_SYSTEM,
+                         "the event %s cannot be sampled on this machine (no such counter: a "
+                         "virtual machine without a PMU?): use cpu, or see 'perf list'",
+                         what);
+    if (code == EMFILE || code == ENFILE)
+        return error_set(err, FAULT_SYSTEM,
+                         "too many open files for one event a thread and CPU: raise 'ulimit -n'");
+    if (code == ESRCH)
+        return error_set(err, FAULT_MISSING, "the task ended before it could be observed");
+    errno = code;
+    return error_errno(err, FAULT_SYSTEM, "cannot open the perf event %s", what);
+}
+
+/* Tries to map a ring from `pages` down to `least`; returns the pages, or 0 with errno. */
+static size_t open_ring(struct ring *r, int fd, size_t pages, size_t least)
+{
+    for (; pages >= least; pages /= 2) {
+        int rc = ring_open(r, fd, pages);
+        if (!rc)
+            return pages;
+        errno = -rc;
+        if (errno != EPERM && errno != ENOMEM)
+            break;
+    }
+    return 0;
+}
+
+static int keep(struct perf *p, int fd, int event)
+{
+    uint64_t id = 0;
+    *vector_push(&p->fds) = fd;
+    if (event >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0)
+        map_put(&p->ids, id, 0, (uint64_t)event, NULL);
+    return fd;
+}
+
+/* Opens the task event, giving up in turn build-ids and the kernel side. */
+static int open_task_event(struct perf *p, pid_t tid, int cpu, bool on_exec)
+{
+    for (;;) {
+        struct perf_event_attr a;
+        make_task_attr(p, &a, on_exec);
+        int fd = perf_event_open(&a, tid, cpu);
+        if (fd >= 0)
+            return fd;
+        if ((errno == EINVAL || errno == E2BIG) && p->ability.build_ids)
+            p->ability.build_ids = false;
+        else if ((errno == EACCES || errno == EPERM) && p->ability.kernel)
+            p->ability.kernel = false;
+        else
+            return -1;
+    }
+}
+
+static int add_task_event(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec)
+{
+    int fd = open_task_event(p, tid, c->cpu, on_exec);
+    if (fd < 0)
+        return -1;
+    keep(p, fd, -1);
+    if (c->tasks_fd)
+        return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->tasks_fd);
+    if (!open_ring(&c->tasks, fd, TASK_RING_PAGES, 2))
+        return -1;
+    c->tasks_fd = fd;
+    *vector_push(&p->poll) = fd;
+    return 0;
+}
+
+static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
+                       struct perf_event_attr *a, bool on_exec)
+{
+    set_common(p, a, on_exec);
+    set_sampling(p, a);
+    int fd = perf_event_open(a, tid, c->cpu);
+    if (fd < 0)
+        return -1;
+    keep(p, fd, event);
+    if (c->samples_fd)
+        return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->samples_fd);
+    size_t pages = open_ring(&c->samples, fd, p->ability.ring_bytes / 4096, SAMPLE_RING_PAGES_MIN);
+    if (!pages)
+        return -1;
+    p->ability.ring_bytes = pages * 4096;
+    c->samples_fd = fd;
+    *vector_push(&p->poll) = fd;
+    return 0;
+}
+
+/* The stack that blocks, at every switch away from the CPU. */
+static void make_switch_attr(struct perf_event_attr *a)
+{
+    *a = (struct perf_event_attr){.size = sizeof *a,
+                                  .type = PERF_TYPE_SOFTWARE,
+                                  .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+                                  .sample_period = 1};
+}
+
+static void choose_sizes(struct perf *p)
+{
+    bool large = geteuid() == 0;
+    p->ability.stack_bytes = large ? STACK_BYTES_LARGE : STACK_BYTES_SMALL;
+    p->ability.ring_bytes = (large ? SAMPLE_RING_PAGES : SAMPLE_RING_PAGES / 8) * 4096;
+}
+
+static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
+                      bool *unavailable, struct error *err)
+{
+    struct perf_event_attr a;
+    if (add_task_event(p, c, tid, on_exec))
+        return explain(p, "task-clock", err, unavailable);
+    for (size_t i = 0; i < p->options.events; i++) {
+        event_attr(&p->options.event[i], p->options.rate, &a);
+        if (add_sampler(p, c, tid, (int)i, &a, on_exec))
+            return explain(p, p->options.event[i].name, err, unavailable);
+    }
+    if (p->options.wall && p->ability.kernel) {
+        make_switch_attr(&a);
+        if (add_sampler(p, c, tid, PERF_EVENTS_MAX, &a, on_exec))
+            return explain(p, "context-switches", err, unavailable);
+    }
+    return 0;
+}
+
+int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, struct error *err)
+{
+    *unavailable = false;
+    if (!p->ability.stack_bytes)
+        choose_sizes(p);
+    for (size_t i = 0; i < p->cpus.len; i++) {
+        int rc = add_on_cpu(p, &p->cpus.data[i], tid, on_exec, unavailable, err);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* Reading a perf ring; see ring.h. */
+#include "capture/ring.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define RECORD_MAX 65536
+
+int ring_open(struct ring *r, int fd, size_t pages)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *base = mmap(NULL, page * (pages + 1), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED)
+        return -errno;
+    *r = (struct ring){.page = base, .data = (uint8_t *)base + page, .size = page * pages};
+    r->wrapped = memory_alloc(RECORD_MAX);
+    return 0;
+}
+
+void ring_refresh(struct ring *r)
+{
+    r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+}
+
+const struct perf_event_header *ring_peek(struct ring *r)
+{
+    struct perf_event_header h;
+    if (r->head - r->tail < sizeof h)
+        return NULL;
+    uint64_t at = r->tail & (r->size - 1);
+    /* Records are multiples of 8 and so is the buffer: a header of 8 bytes never wraps. */
+    memcpy(&h, r->data + at, sizeof h);
+    if (h.size < sizeof h || h.size > r->head - r->tail) {
+        r->tail = r->head; /* not what a kernel writes; nothing after it can be trusted */
+        return NULL;
+    }
+    if (at + h.size <= r->size)
+        return (const struct perf_event_header *)(r->data + at);
+    size_t first = r->size - at;
+    memcpy(r->wrapped, r->data + at, first);
+    memcpy(r->wrapped + first, r->data, h.size - first);
+    return (const struct perf_event_header *)r->wrapped;
+}
+
+void ring_take(struct ring *r)
+{
+    struct perf_event_header h;
+    memcpy(&h, r->data + (r->tail & (r->size - 1)), sizeof h);
+    r->tail += h.size;
+    __atomic_store_n(&r->page->data_tail, r->tail, __ATOMIC_RELEASE);
+}
+
+void ring_close(struct ring *r)
+{
+    if (!r->page)
+        return;
+    munmap(r->page, r->size + (size_t)sysconf(_SC_PAGESIZE));
+    free(r->wrapped);
+    *r = (struct ring){0};
+}

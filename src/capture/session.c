@@ -1,0 +1,409 @@
+/* The recorder's life: start, collect, stop, finish; see session.h. */
+#include "capture/session.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "capture/exits.h"
+#include "capture/proc.h"
+#include "capture/session_internal.h"
+
+#define SECOND 1000000000ull
+#define POLL_MS 50
+/* A record's time is taken before it is in the ring: younger ones may still be on their way. */
+#define HOLD_BACK (5 * 1000000ull)
+
+static void put_number(struct session *s, const char *key, uint64_t v)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
+    writer_meta(s->writer, key, digits);
+}
+
+static void write_command(struct session *s)
+{
+    struct text t = TEXT_INIT;
+    char one[4096];
+    const struct session_options *o = s->options;
+    for (size_t i = 0; o->launch && o->launch->argv[i]; i++)
+        text_format(&t, "%s%s", i ? " " : "", o->launch->argv[i]);
+    for (size_t i = 0; !o->launch && i < o->attach_count; i++) {
+        if (!proc_arguments(o->attach[i], one, sizeof one))
+            snprintf(one, sizeof one, "pid %d", o->attach[i]);
+        text_format(&t, "%s%s", i ? ", " : "", one);
+    }
+    writer_meta(s->writer, "command", t.data);
+    text_release(&t);
+}
+
+static void write_meta(struct session *s)
+{
+    struct utsname u;
+    s->start = clock_now();
+    put_number(s, "start", s->start);
+    put_number(s, "wall_start", clock_wall());
+    put_number(s, "rate", s->options->perf.rate);
+    put_number(s, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    writer_meta(s->writer, "mode", s->options->launch ? "run" : "attach");
+    write_command(s);
+    if (uname(&u) == 0) {
+        writer_meta(s->writer, "host", u.nodename);
+        writer_meta(s->writer, "kernel", u.release);
+        writer_meta(s->writer, "machine", u.machine);
+    }
+}
+
+static void declare_events(struct session *s)
+{
+    const struct perf_options *p = &s->options->perf;
+    for (size_t i = 0; i < p->events; i++) {
+        const struct event *e = &p->event[i];
+        uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
+        s->event[i] = writer_event(s->writer, e->name, e->unit, period);
+    }
+    if (p->wall)
+        offcpu_init(&s->offcpu, s->writer);
+}
+
+/* One descriptor a thread, event and CPU: as many as we may have. Ours alone: the command was
+ * forked before. */
+static void raise_file_limit(void)
+{
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+        r.rlim_cur = r.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &r);
+    }
+}
+
+static int open_signals(struct session *s, struct error *err)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+        sigaddset(&set, wanted[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return s->signals < 0 ? error_errno(err, FAULT_SYSTEM, "cannot wait for signals") : 0;
+}
+
+static int attach_process(struct session *s, pid_t pid, struct error *err)
+{
+    struct pids threads = {0};
+    proc_threads(pid, &threads);
+    for (size_t i = 0; i < threads.len; i++) {
+        bool unavailable;
+        int rc = perf_add_task(s->perf, threads.data[i], false, &unavailable, err);
+        if (rc == FAULT_MISSING)
+            continue; /* it ended meanwhile */
+        if (rc) {
+            vector_release(&threads);
+            return rc;
+        }
+        struct thread *t = tasks_thread(&s->tasks, pid, threads.data[i], clock_now());
+        t->cpu_before = proc_thread_cpu(pid, threads.data[i]);
+    }
+    vector_release(&threads);
+    return 0;
+}
+
+static int check_attachable(pid_t pid, struct error *err)
+{
+    char state = proc_state(pid);
+    if (!state)
+        return error_set(err, FAULT_MISSING, "there is no process %d", pid);
+    if (state == 'Z' || state == 'X')
+        return error_set(err, FAULT_MISSING,
+                         "process %d has ended already and only waits for its parent (a zombie)",
+                         pid);
+    return 0;
+}
+
+static int attach_all(struct session *s, struct error *err)
+{
+    const struct session_options *o = s->options;
+    int rc = 0;
+    for (size_t i = 0; i < o->attach_count && !rc; i++) {
+        struct pids tree = {0};
+        rc = check_attachable(o->attach[i], err);
+        if (!rc)
+            rc = attach_process(s, o->attach[i], err);
+        if (!rc && !o->perf.threads_only)
+            proc_descendants(o->attach[i], &tree);
+        for (size_t k = 0; k < tree.len && !rc; k++)
+            rc = attach_process(s, tree.data[k], err);
+        vector_release(&tree);
+    }
+    if (!rc)
+        perf_enable(s->perf);
+    return rc;
+}
+
+static int start_command(struct session *s, struct error *err)
+{
+    bool unavailable;
+    int rc = launch_start(s->options->launch, &s->launch, err);
+    if (rc)
+        return rc;
+    raise_file_limit();
+    rc = open_signals(s, err);
+    if (!rc)
+        rc = perf_add_task(s->perf, s->launch.pid, true, &unavailable, err);
+    if (rc) {
+        launch_cancel(&s->launch);
+        return rc;
+    }
+    s->result->exec_errno = launch_go(&s->launch);
+    if (s->result->exec_errno)
+        return error_set(err, FAULT_SYSTEM, "cannot run %s: %s", s->options->launch->argv[0],
+                         strerror(s->result->exec_errno));
+    s->child = s->launch.pid;
+    s->result->started = true;
+    char path[4096];
+    if (launch_find(s->options->launch->argv[0], path, sizeof path))
+        tasks_warn_of_setuid(&s->tasks, path);
+    return 0;
+}
+
+/* The command has ended: its CPU time is still to be had before it is reaped. */
+static void reap_child(struct session *s)
+{
+    siginfo_t info = {0};
+    struct rusage usage;
+    if (!s->child || waitid(P_PID, (id_t)s->child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        !info.si_pid)
+        return;
+    uint64_t cpu = proc_thread_cpu(s->child, s->child);
+    if (wait4(s->child, &s->result->status, 0, &usage) != s->child)
+        return;
+    s->result->ended = true;
+    collect_records(s, clock_now() - HOLD_BACK);
+    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024);
+    tasks_on_cpu(&s->tasks, s->child, cpu);
+    s->child = 0;
+}
+
+static void on_interrupt(struct session *s, const struct signalfd_siginfo *info)
+{
+    /* From the terminal the command has got it too; from anyone else it is for us to pass on. */
+    if (s->child && info->ssi_code == SI_USER)
+        kill(s->child, (int)info->ssi_signo);
+    if (!s->options->launch || ++s->interrupts > 1 || !s->child)
+        s->stop = true;
+}
+
+static void take_signals(struct session *s)
+{
+    struct signalfd_siginfo info;
+    while (read(s->signals, &info, sizeof info) == sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGCHLD:
+            reap_child(s);
+            break;
+        case SIGINT:
+            on_interrupt(s, &info);
+            break;
+        default:
+            if (s->child)
+                kill(s->child, (int)info.ssi_signo);
+            else
+                s->stop = true;
+        }
+    }
+}
+
+static void report_progress(struct session *s, uint64_t now)
+{
+    if (!s->options->progress || now - s->last_progress < SECOND / 5)
+        return;
+    s->last_progress = now;
+    struct session_progress p = {.phase = SESSION_RECORDING,
+                                 .elapsed = now - s->start,
+                                 .processes = s->tasks.live_processes,
+                                 .threads = s->tasks.live_threads,
+                                 .samples = writer_samples(s->writer),
+                                 .lost = s->lost};
+    s->options->progress(s->options->context, &p);
+}
+
+static void do_chores(struct session *s, uint64_t now)
+{
+    report_progress(s, now);
+    if (now - s->last_flush >= SECOND) {
+        s->last_flush = now;
+        tasks_retire(&s->tasks, now - SECOND);
+        writer_flush(s->writer, NULL);
+    }
+    /* The command is gone or the word of an end may have been lost: look for ourselves. */
+    if (now - s->last_sweep >= (s->child ? SECOND : SECOND / 5)) {
+        s->last_sweep = now;
+        if (!s->child)
+            tasks_sweep(&s->tasks, now - HOLD_BACK);
+    }
+}
+
+static bool is_over(const struct session *s, uint64_t now)
+{
+    const struct session_options *o = s->options;
+    if (s->stop || (o->duration && now - s->start >= o->duration))
+        return true;
+    if (s->child)
+        return false;
+    return (o->launch && o->perf.threads_only) || s->tasks.live_processes == 0;
+}
+
+static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
+{
+    uint64_t now = clock_now(), timeout = POLL_MS;
+    if (s->options->duration) {
+        uint64_t left = s->start + s->options->duration - now;
+        if (left < timeout * 1000000)
+            timeout = left / 1000000 + 1;
+    }
+    if (!s->child)
+        timeout = timeout > 5 ? 5 : timeout;
+    poll(fds, n, (int)timeout);
+}
+
+static void on_exit_status(void *context, pid_t pid, int status)
+{
+    struct session *s = context;
+    if (pid != s->launch.pid)
+        tasks_on_status(&s->tasks, pid, status, 0);
+}
+
+/* Statuses come by another way than the records: they may be early, never late. */
+static void take_exits(struct session *s)
+{
+    if (s->exits >= 0)
+        exits_read(s->exits, on_exit_status, s);
+}
+
+static void collect(struct session *s)
+{
+    const int *rings;
+    size_t n = perf_poll_fds(s->perf, &rings);
+    struct pollfd *fds = memory_array(n + 1, sizeof *fds);
+    fds[0] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+    for (size_t i = 0; i < n; i++)
+        fds[i + 1] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+    for (uint64_t now = clock_now(); !is_over(s, now); now = clock_now()) {
+        wait_for_news(s, fds, n + 1);
+        /* A ring whose task has ended hangs up for good: it is drained all the same. */
+        for (size_t i = 1; i <= n; i++)
+            if (fds[i].revents & (POLLHUP | POLLERR))
+                fds[i].fd = -1;
+        take_signals(s);
+        collect_records(s, clock_now() - HOLD_BACK);
+        take_exits(s);
+        do_chores(s, clock_now());
+    }
+    free(fds);
+}
+
+static void write_cost(struct session *s)
+{
+    struct rusage self, children;
+    getrusage(RUSAGE_SELF, &self);
+    getrusage(RUSAGE_CHILDREN, &children);
+    struct writer_cost c = {.collector_cpu = clock_own_cpu(),
+                            .collector_rss = (uint64_t)self.ru_maxrss * 1024,
+                            .stacks_whole = s->stacks.whole,
+                            .stacks_cut = s->stacks.cut};
+    writer_set_cost(s->writer, &c);
+}
+
+static void write_ending(struct session *s)
+{
+    if (s->options->launch && s->result->ended) {
+        put_number(s, "status", (uint32_t)s->result->status);
+    }
+    if (s->stop)
+        writer_note(s->writer, NOTE_INFO, "recording was stopped before the program ended");
+}
+
+static void finish(struct session *s)
+{
+    uint64_t end = clock_now();
+    perf_disable(s->perf);
+    collect_records(s, UINT64_MAX);
+    take_exits(s);
+    reap_child(s);
+    collect_finish(s, end);
+    write_ending(s);
+    if (!s->options->no_symbols)
+        session_symbolize(s);
+    write_cost(s);
+    s->result->left_running = s->child;
+    s->result->samples = writer_samples(s->writer);
+    s->result->lost = s->lost + writer_dropped(s->writer);
+    s->result->processes = s->tasks.all_processes;
+    s->result->threads = s->tasks.all_threads;
+    s->result->duration = end - s->start;
+    s->result->bytes = writer_bytes(s->writer);
+}
+
+static int begin(struct session *s, struct error *err)
+{
+    const struct session_options *o = s->options;
+    int rc = writer_new(o->output, o->replace, &s->writer, err);
+    if (rc)
+        return rc;
+    write_meta(s);
+    declare_events(s);
+    modules_init(&s->modules, s->writer);
+    tasks_init(&s->tasks, s->writer, &s->modules);
+    stacks_init(&s->stacks, s->writer, &s->modules);
+    s->perf = perf_new(&o->perf);
+    s->exits = exits_open();
+    if (o->launch)
+        return start_command(s, err);
+    raise_file_limit();
+    rc = open_signals(s, err);
+    return rc ? rc : attach_all(s, err);
+}
+
+static void release(struct session *s)
+{
+    perf_free(s->perf);
+    if (s->modules.writer) {
+        tasks_release(&s->tasks);
+        modules_release(&s->modules);
+    }
+    offcpu_release(&s->offcpu);
+    if (s->signals > 0)
+        close(s->signals);
+    if (s->exits >= 0)
+        close(s->exits);
+}
+
+int session_run(const struct session_options *o, struct session_result *r, struct error *err)
+{
+    struct session s = {.options = o, .result = r, .exits = -1};
+    *r = (struct session_result){0};
+    int rc = begin(&s, err);
+    if (!rc) {
+        collect(&s);
+        finish(&s);
+        rc = writer_free(s.writer, true, s.start + r->duration, err);
+    } else if (s.writer) {
+        writer_free(s.writer, false, 0, NULL);
+        unlink(o->output);
+    }
+    release(&s);
+    return rc;
+}

@@ -1,0 +1,53 @@
+/*
+ * One run of the recorder: starts or attaches, collects until the tree has ended (or it is
+ * told to stop), symbolises, and closes the recording.
+ */
+#ifndef SONDE_SESSION_H
+#define SONDE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "capture/launch.h"
+#include "capture/perf.h"
+
+struct session_progress {
+    enum { SESSION_RECORDING, SESSION_SYMBOLIZING } phase;
+    uint64_t elapsed; /* ns */
+    size_t processes, threads;
+    uint64_t samples, lost;
+    uint64_t done, total; /* while symbolising: addresses */
+};
+
+struct session_options {
+    const char *output;
+    bool replace;
+    const struct launch_options *launch; /* what to start, or NULL to attach */
+    const pid_t *attach;                 /* processes that run already; their children come along */
+    size_t attach_count;
+    struct perf_options perf;
+    uint64_t duration; /* ns, 0 for none */
+    bool no_symbols;
+    bool debuginfod;
+    void (*progress)(void *context, const struct session_progress *p); /* or NULL; ~5 a second */
+    void *context;
+};
+
+struct session_result {
+    bool started;   /* the command ran */
+    int exec_errno; /* why it did not */
+    int status;     /* of the command, as wait(2) gives it; meaningful if `ended` */
+    bool ended;
+    pid_t left_running; /* the command, when recording stopped before it did */
+    uint64_t samples, lost;
+    size_t processes, threads;
+    uint64_t duration;
+    uint64_t bytes;
+};
+
+int session_run(const struct session_options *o, struct session_result *r, struct error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* The recorder's state, shared by session.c (life), collect.c (records) and symbolize.c. */
+#ifndef SONDE_SESSION_INTERNAL_H
+#define SONDE_SESSION_INTERNAL_H
+
+#include "capture/module.h"
+#include "capture/offcpu.h"
+#include "capture/session.h"
+#include "capture/stacks.h"
+#include "capture/tasks.h"
+
+struct session {
+    const struct session_options *options;
+    struct session_result *result;
+    struct writer *writer;
+    struct perf *perf;
+    struct modules modules;
+    struct tasks tasks;
+    struct stacks stacks;
+    struct offcpu offcpu;
+    uint32_t event[PERF_EVENTS_MAX]; /* in the recording */
+    struct launch launch;
+    pid_t child; /* the command, 0 once reaped or when attached */
+    int signals; /* signalfd */
+    int exits;   /* see exits.h, or -1 */
+    uint64_t start, last_flush, last_progress, last_sweep;
+    uint64_t lost, throttled;
+    unsigned interrupts;
+    bool stop;
+};
+
+/* Takes everything older than `until` out of the rings and into the recording. */
+void collect_records(struct session *s, uint64_t until);
+/* Losses, notes, CPU times of what still lives. */
+void collect_finish(struct session *s, uint64_t now);
+/* Names for every frame. */
+void session_symbolize(struct session *s);
+
+#endif

@@ -1,0 +1,34 @@
+/*
+ * The code a process has mapped, shared between a parent and its forked children until
+ * one of them changes it.
+ */
+#ifndef SONDE_SPACE_H
+#define SONDE_SPACE_H
+
+#include <stdint.h>
+
+#include "base/vector.h"
+#include "capture/module.h"
+#include "unwind/map.h"
+
+struct space_mapping {
+    uint64_t start, end, bias;
+    struct module *module;
+};
+
+struct space {
+    unsigned users;
+    VECTOR(struct space_mapping) maps; /* sorted, apart */
+    struct unwind_map unwind;
+};
+
+struct space *space_new(void);
+struct space *space_share(struct space *s);
+void space_drop(struct space *s); /* NULL-safe */
+/* A space that only the caller has, with the same content; `s` is dropped. */
+struct space *space_own(struct space *s);
+/* As mmap: replaces what was there. `s` must be the caller's own. */
+void space_map(struct space *s, const struct space_mapping *m, const struct rows *rows);
+const struct space_mapping *space_find(const struct space *s, uint64_t address);
+
+#endif

@@ -1,0 +1,124 @@
+/* Stacks for the recording; see stacks.h. */
+#include "capture/stacks.h"
+
+#include <string.h>
+#include <sys/uio.h>
+
+#include "unwind/walk.h"
+
+/* Deeper parts of a stack than were copied with the sample, read while the target runs on. Frames
+ * that far out rarely move; that they did not is checked where the copy ends. */
+struct remote {
+    pid_t pid;
+    const struct perf_record *record;
+    uint64_t sp;
+    enum { REMOTE_UNTRIED, REMOTE_SAME, REMOTE_MOVED } state;
+    uint64_t start;
+    size_t len;
+    uint8_t bytes[4096];
+};
+
+#define REMOTE_REACH ((uint64_t)8 << 20)
+#define REMOTE_OVERLAP 512
+
+static size_t read_remote(pid_t pid, uint64_t from, void *to, size_t len)
+{
+    struct iovec local = {.iov_base = to, .iov_len = len};
+    struct iovec far = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
+    ssize_t n = process_vm_readv(pid, &local, 1, &far, 1, 0);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* Is the end of the copy still what the target has there? */
+static bool has_not_moved(struct remote *r)
+{
+    uint8_t now[REMOTE_OVERLAP];
+    size_t len = r->record->stack_len;
+    if (len < sizeof now)
+        return false;
+    uint64_t at = r->sp + len - sizeof now;
+    return read_remote(r->pid, at, now, sizeof now) == sizeof now &&
+           !memcmp(now, r->record->stack + len - sizeof now, sizeof now);
+}
+
+static int read_word(void *context, uint64_t address, uint64_t *word)
+{
+    struct remote *r = context;
+    uint64_t end = r->sp + r->record->stack_len;
+    if (address < end || address - end > REMOTE_REACH)
+        return -1;
+    if (r->state == REMOTE_UNTRIED)
+        r->state = has_not_moved(r) ? REMOTE_SAME : REMOTE_MOVED;
+    if (r->state == REMOTE_MOVED)
+        return -1;
+    if (address < r->start || address + 8 > r->start + r->len) {
+        r->start = address;
+        r->len = read_remote(r->pid, address, r->bytes, sizeof r->bytes);
+        if (r->len < 8)
+            return -1;
+    }
+    memcpy(word, r->bytes + (address - r->start), sizeof *word);
+    return 0;
+}
+
+void stacks_init(struct stacks *s, struct writer *writer, struct modules *modules)
+{
+    *s = (struct stacks){.writer = writer, .modules = modules};
+    uint32_t f = writer_function(writer, "[cut]", "", "", 0, modules->unknown->id);
+    s->cut_frame = writer_frame_named(writer, modules->unknown->id, f, 0);
+}
+
+static uint32_t user_frame(struct stacks *s, const struct space *space, uint64_t address,
+                           bool is_return)
+{
+    uint64_t at = address - is_return;
+    const struct space_mapping *m = space_find(space, at);
+    if (!m)
+        return writer_frame(s->writer, s->modules->unknown->id, at);
+    return writer_frame(s->writer, m->module->id, at - m->bias);
+}
+
+uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const uint64_t *address,
+                             size_t count, size_t interrupted, bool complete)
+{
+    uint32_t stack = 0;
+    if (complete)
+        s->whole++;
+    else
+        s->cut++;
+    if (!complete && count > 0)
+        stack = writer_stack(s->writer, 0, s->cut_frame);
+    for (size_t i = count; i > 0; i--) {
+        bool is_return = i - 1 != 0 && (!interrupted || i - 1 != interrupted);
+        stack = writer_stack(s->writer, stack, user_frame(s, space, address[i - 1], is_return));
+    }
+    return stack;
+}
+
+static uint32_t user_stack(struct stacks *s, const struct space *space, const struct perf_record *r)
+{
+    struct unwind_regs regs;
+    struct unwind_end end = {0};
+    if (!r->regs)
+        return 0; /* a kernel thread, or code that runs before there is a stack */
+    unwind_regs_from_perf(&regs, UNWIND_PERF_MASK, r->regs, r->regs_len);
+    struct remote remote = {.pid = r->pid, .record = r, .sp = regs.value[UNWIND_SP]};
+    struct unwind_memory memory = {.start = remote.sp,
+                                   .data = r->stack,
+                                   .size = r->stack_len,
+                                   .read = read_word,
+                                   .ctx = &remote};
+    size_t n = unwind_walk(&space->unwind, &regs, &memory, s->address, STACK_DEPTH_MAX, &end);
+    return stacks_of_addresses(s, space, s->address, n, end.interrupted,
+                               end.reason == UNWIND_COMPLETE);
+}
+
+uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r)
+{
+    uint32_t stack = user_stack(s, space, r);
+    for (size_t i = r->chain_len; i > 0; i--) {
+        uint64_t at = r->chain[i - 1] - (i > 1);
+        stack = writer_stack(s->writer, stack, writer_frame(s->writer, s->modules->kernel->id, at));
+    }
+    return stack;
+}

@@ -1,0 +1,38 @@
+/*
+ * From registers and a copy of the stack to a stack of the recording: unwinds, finds the
+ * module of each address, and hands frames and nodes to the writer. Stacks that could not
+ * be followed to their end begin at a frame "[cut]" and are counted.
+ */
+#ifndef SONDE_STACKS_H
+#define SONDE_STACKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "capture/module.h"
+#include "capture/perf_record.h"
+#include "capture/space.h"
+#include "recording/writer.h"
+
+#define STACK_DEPTH_MAX 1024
+
+struct stacks {
+    struct writer *writer;
+    struct modules *modules;
+    uint32_t cut_frame; /* "[cut]" */
+    uint64_t whole, cut;
+    uint64_t address[STACK_DEPTH_MAX];
+};
+
+void stacks_init(struct stacks *s, struct writer *writer, struct modules *modules);
+
+/* The stack of a perf sample: kernel frames innermost, then the user's. */
+uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r);
+
+/* The stack of addresses that were unwound elsewhere, innermost first; `exact` tells that the first
+ * is an instruction pointer and the others return addresses. */
+uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const uint64_t *address,
+                             size_t count, size_t interrupted, bool complete);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * Who runs: the processes and threads of the tree, as perf records (or the agents) tell, written
+ * to the recording as they come and go. Answers which thread a sample belongs to and what
+ * code its process has mapped.
+ */
+#ifndef SONDE_TASKS_H
+#define SONDE_TASKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/map.h"
+#include "base/vector.h"
+#include "capture/module.h"
+#include "capture/space.h"
+#include "recording/writer.h"
+
+struct process {
+    pid_t pid;
+    uint32_t id; /* in the recording */
+    struct space *space;
+    unsigned threads; /* alive */
+    bool ended;
+    int status; /* as wait(2) gives it, -1 unknown */
+    uint64_t max_rss;
+    uint64_t end;
+    char *nameless;     /* name of a program whose path is not known yet, else NULL */
+    uint64_t exec_time; /* when it was started */
+};
+
+/* What a thread was doing when it left the CPU, for --wall. */
+struct blocked {
+    uint64_t since; /* 0: not blocked, or unknown */
+    uint32_t stack;
+    uint32_t event;
+    bool has_stack;
+};
+
+struct thread {
+    pid_t tid;
+    char name[16];
+    uint32_t id;
+    struct process *process;
+    uint64_t cpu;        /* ns, as the kernel told at its end */
+    uint64_t end;        /* 0 while alive */
+    uint64_t cpu_before; /* at attach: what it had used before */
+    struct blocked blocked;
+};
+
+struct tasks {
+    struct writer *writer;
+    struct modules *modules;
+    struct map by_pid, by_tid;       /* -> pointer */
+    VECTOR(struct process *) ended;  /* processes to write out and free */
+    VECTOR(struct thread *) retired; /* threads whose CPU time may still arrive */
+    size_t live_processes, live_threads;
+    size_t all_processes, all_threads;
+};
+
+void tasks_init(struct tasks *t, struct writer *writer, struct modules *modules);
+void tasks_release(struct tasks *t);
+
+/* Finds or makes; what is not known is read from /proc. */
+struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
+struct process *tasks_find(struct tasks *t, pid_t pid); /* NULL if not known */
+
+/* A process (pid is not the parent's) or a thread; it has the name of the thread that made it. */
+void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
+                   uint64_t time);
+void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time);
+void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time);
+void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
+                  uint64_t offset, const uint8_t *build_id, size_t build_id_len, uint64_t time);
+void tasks_on_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
+void tasks_on_cpu(struct tasks *t, pid_t tid, uint64_t ns);
+void tasks_on_status(struct tasks *t, pid_t pid, int status, uint64_t max_rss);
+
+/* Notes a program that will not be seen: the kernel takes perf events off one that changes its
+ * user. */
+void tasks_warn_of_setuid(struct tasks *t, const char *path);
+
+/* Writes what ended before `before` and forgets it. */
+void tasks_retire(struct tasks *t, uint64_t before);
+/* Calls for every live thread. */
+void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct thread *thread),
+                       void *context);
+/* Ends every process that is no more, for when the kernel's word of it was lost. */
+void tasks_sweep(struct tasks *t, uint64_t time);
+
+#endif

@@ -1,0 +1,79 @@
+/* sonde attach: record processes that already run. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/vector.h"
+#include "capture/session.h"
+#include "cmd/command.h"
+#include "cmd/record.h"
+
+struct attach_options {
+    struct record_options record;
+    bool follow;
+};
+
+static const struct option options[] = {
+    RECORD_OPTIONS(struct attach_options, record),
+    {"follow", 0, OPTION_FLAG_AT(struct attach_options, follow), .negatable = true,
+     .group = "Target", .help = "Child processes too, those there are and those to come."},
+    {0}};
+
+static const struct attach_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+
+static int parse_pid(const char *text, pid_t *pid, struct error *err)
+{
+    char *end;
+    errno = 0;
+    long n = strtol(text, &end, 10);
+    if (*end || end == text || errno || n <= 0 || n > INT32_MAX)
+        return error_set(err, FAULT_USAGE, "'%s' is not a process number", text);
+    *pid = (pid_t)n;
+    return 0;
+}
+
+static int run(struct invocation *inv)
+{
+    struct attach_options *o = inv->options;
+    VECTOR(pid_t) pids = {0};
+    char name[32];
+    struct session_result result = {0};
+    int rc = 0;
+    for (int i = 0; i < inv->argc && !rc; i++)
+        rc = parse_pid(inv->argv[i], vector_push(&pids), &inv->error);
+    if (!rc) {
+        struct session_options session = {.attach = pids.data, .attach_count = pids.len};
+        session.perf.threads_only = !o->follow;
+        snprintf(name, sizeof name, "pid-%d", pids.data[0]);
+        rc = record(&o->record, &session, name, &result, &inv->error);
+    }
+    vector_release(&pids);
+    return rc;
+}
+
+static const struct command_example examples[] = {
+    {"sonde attach 1234 --duration 10s", "ten seconds of a running process and its children"},
+    {"sonde attach $(pidof nginx)", "several at once, until Ctrl-C"},
+    {0}};
+
+static const char *const see_also[] = {"run", "report", NULL};
+
+const struct command command_attach = {
+    .name = "attach",
+    .summary = "Record processes that already run",
+    .usage = "[OPTION]... PID...",
+    .description =
+        "Records the processes with these numbers, their children, and what they start from now "
+        "on, until they end, the duration is over, or Ctrl-C. Nothing is put into the processes "
+        "and "
+        "they are not stopped.",
+    .options = options,
+    .options_size = sizeof(struct attach_options),
+    .defaults = &defaults,
+    .operands_min = 1,
+    .operands_max = COMMAND_ANY,
+    .operand = "PID",
+    .examples = examples,
+    .see_also = see_also,
+    .run = run,
+};

@@ -1,0 +1,125 @@
+/* Recording from the command line; see record.h. */
+#include "cmd/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+/* "app-20260131-142501.sonde", from the last part of the command's name. */
+static char *default_name(const char *command)
+{
+    struct text t = TEXT_INIT;
+    const char *slash = strrchr(command, '/');
+    time_t now = time(NULL);
+    struct tm tm;
+    char stamp[32];
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
+    text_add_printable(&t, slash && slash[1] ? slash + 1 : command);
+    for (size_t i = 0; i < t.len; i++)
+        if (t.data[i] == '/')
+            t.data[i] = '-';
+    text_format(&t, "-%s.sonde", stamp);
+    return text_take(&t);
+}
+
+static int parse_events(const struct option_list *list, struct perf_options *p, struct error *err)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        char *copy = memory_strdup(list->data[i]), *rest = copy;
+        int rc = 0;
+        for (char *one; !rc && (one = strsep(&rest, ","));) {
+            if (!*one)
+                continue;
+            rc = p->events == PERF_EVENTS_MAX
+                     ? error_set(err, FAULT_USAGE, "more than %d events", PERF_EVENTS_MAX)
+                     : event_parse(one, &p->event[p->events++], err);
+        }
+        free(copy);
+        if (rc)
+            return rc;
+    }
+    if (!p->events)
+        return event_parse("cpu", &p->event[p->events++], err);
+    return 0;
+}
+
+/* One line that is written over and over; cleared before anything else is said. */
+static void show_progress(void *context, const struct session_progress *p)
+{
+    bool *shown = context;
+    struct text t = TEXT_INIT;
+    text_add(&t, "\r\033[Ksonde: ");
+    if (p->phase == SESSION_SYMBOLIZING) {
+        text_add(&t, "finding names: ");
+        text_add_count(&t, p->done);
+        text_add(&t, " of ");
+        text_add_count(&t, p->total);
+    } else {
+        text_add_duration(&t, p->elapsed);
+        text_format(&t, ", %zu process%s, %zu thread%s, ", p->processes,
+                    p->processes == 1 ? "" : "es", p->threads, p->threads == 1 ? "" : "s");
+        text_add_count(&t, p->samples);
+        text_add(&t, " samples");
+        if (p->lost) {
+            text_add(&t, ", lost ");
+            text_add_count(&t, p->lost);
+        }
+    }
+    fputs(t.data, stderr);
+    fflush(stderr);
+    text_release(&t);
+    *shown = true;
+}
+
+static void say_result(const char *output, const struct session_result *r)
+{
+    struct text t = TEXT_INIT;
+    text_add(&t, "sonde: ");
+    text_add_count(&t, r->samples);
+    text_format(&t, " sample%s of %zu process%s and %zu thread%s in ", r->samples == 1 ? "" : "s",
+                r->processes, r->processes == 1 ? "" : "es", r->threads,
+                r->threads == 1 ? "" : "s");
+    text_add_duration(&t, r->duration);
+    text_add(&t, ", lost ");
+    text_add_count(&t, r->lost);
+    text_add(&t, ". Next: sonde report ");
+    text_add_printable(&t, output);
+    fprintf(stderr, "%s\n", t.data);
+    text_release(&t);
+}
+
+int record(const struct record_options *o, struct session_options *session, const char *name,
+           struct session_result *result, struct error *err)
+{
+    *result = (struct session_result){0};
+    session->perf.rate = o->rate;
+    session->perf.wall = o->wall;
+    session->perf.no_kernel = !o->kernel;
+    int rc = parse_events(&o->events, &session->perf, err);
+    if (rc)
+        return rc;
+    bool shown = false;
+    char *output = o->output ? memory_strdup(o->output) : default_name(name);
+    session->output = output;
+    session->replace = o->force;
+    session->duration = o->duration;
+    session->no_symbols = !o->symbols;
+    session->debuginfod = o->debuginfod;
+    if (!o->quiet && isatty(STDERR_FILENO)) {
+        session->progress = show_progress;
+        session->context = &shown;
+    }
+    rc = session_run(session, result, err);
+    if (shown)
+        fputs("\r\033[K", stderr);
+    if (!rc && !o->quiet)
+        say_result(output, result);
+    free(output);
+    return rc;
+}

@@ -1,0 +1,260 @@
+/* `sonde report`: tables from a recording, for people or as JSON and CSV. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/report.h"
+#include "base/io.h"
+#include "cmd/command.h"
+#include "cmd/filter.h"
+#include "cmd/spelling.h"
+#include "recording/loader.h"
+#include "render/csv.h"
+#include "render/excerpt.h"
+#include "render/terminal.h"
+#include "render/view_json.h"
+
+#define SCREEN_TOP 8
+#define TABLE_TOP 40
+
+struct report_options {
+    struct filter filter;
+    uint64_t top, depth;
+    double min;
+    bool tree, lines, threads, processes, modules, notes;
+    const char *callers, *callees;
+    int sort;
+    bool json, csv;
+};
+
+static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
+
+static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
+
+#define AT(kind, field) OPTION_##kind##_AT(struct report_options, field)
+
+static const struct option options[] = {
+    {"tree", 0, AT(FLAG, tree), .group = "Tables", .help = "The call tree, top down."},
+    {"callers", 0, AT(TEXT, callers), .placeholder = "FUNCTION", .group = "Tables",
+     .help = "Who calls FUNCTION, as a tree. Its name, the name without parameters, or a part."},
+    {"callees", 0, AT(TEXT, callees), .placeholder = "FUNCTION", .group = "Tables",
+     .help = "What FUNCTION calls, as a tree."},
+    {"lines", 0, AT(FLAG, lines), .group = "Tables",
+     .help = "Source lines by cost; with a FUNCTION after the recording, that function line by "
+             "line. The text is shown if the source can be read here."},
+    {"threads", 0, AT(FLAG, threads), .group = "Tables",
+     .help = "Threads, as sampled and as the kernel counted."},
+    {"processes", 0, AT(FLAG, processes), .group = "Tables", .help = "The whole process tree."},
+    {"modules", 0, AT(FLAG, modules), .group = "Tables",
+     .help = "Programs and libraries, and which of them lack symbols."},
+    {"notes", 0, AT(FLAG, notes), .group = "Tables",
+     .help = "All that the recorder had to say, and what it cost."},
+    {"top", 'n', AT(UNSIGNED, top), .placeholder = "N", .suffix = true, .group = "Shape",
+     .default_text = "8 on the first screen, 40 in tables, all in JSON and CSV",
+     .help = "Rows of a table; 0 for all."},
+    {"sort", 's', AT(CHOICE, sort), .placeholder = "BY", .choices = sorts, .group = "Shape",
+     .help = "What comes first in functions, modules, threads and lines."},
+    {"min", 0, AT(PERCENT, min), .placeholder = "PCT", .high = 100, .group = "Shape",
+     .help = "Branches of trees below PCT of the whole are gathered up."},
+    {"depth", 0, AT(UNSIGNED, depth), .placeholder = "N", .group = "Shape", .default_text = "all",
+     .max = 100000, .help = "Levels of trees."},
+    {"json", 0, AT(FLAG, json), .group = "Shape",
+     .help = "JSON: everything on the screen and more, numbers as they are."},
+    {"csv", 0, AT(FLAG, csv), .group = "Shape", .help = "CSV of the main table."},
+    FILTER_OPTIONS(struct report_options, filter),
+    {0}};
+
+static const struct command_example examples[] = {
+    {"sonde report app.sonde", "what ran, where the time went, what to look at next"},
+    {"sonde report app.sonde --callers memcpy", "who calls memcpy"},
+    {"sonde report app.sonde --lines parse", "the source of parse, line by line"},
+    {"sonde report app.sonde --event wall --tree", "running and waiting time, as a call tree"},
+    {"sonde report app.sonde --json | jq '.sections.functions.rows[0]'",
+     "the dearest function, for a script"},
+    {0}};
+
+static const char *const see_also[] = {"graph", "export", "diff", NULL};
+
+/* Puts the nearest name after the sentence: "did you mean parse_line?" */
+static void add_nearest(const struct tree *t, const char *function, struct error *err)
+{
+    struct spelling spelling;
+    spelling_init(&spelling, function);
+    for (size_t i = 0; i < t->symbols.len; i++)
+        if (t->symbols.data[i].level == TREE_CODE)
+            spelling_offer(&spelling, t->symbols.data[i].name);
+    const char *nearest = spelling_nearest(&spelling);
+    if (nearest)
+        error_set(err, FAULT_MISSING, "no function \"%s\" in what is selected; did you mean %s?",
+                  function, nearest);
+    else
+        error_set(err, FAULT_MISSING,
+                  "no function \"%s\" in what is selected; `sonde report FILE --top 0` lists all",
+                  function);
+}
+
+/* The one table that was asked for, or the overview. */
+static int make_view(struct view *v, const struct report *r, const struct invocation *inv,
+                     struct error *err)
+{
+    const struct report_options *o = inv->options;
+    const char *function = o->callers      ? o->callers
+                           : o->callees    ? o->callees
+                           : inv->argc > 1 ? inv->argv[1]
+                                           : NULL;
+    int rc = 0;
+    if (o->callers)
+        rc = report_callers(v, r, function, err);
+    else if (o->callees)
+        rc = report_callees(v, r, function, err);
+    else if (o->lines)
+        rc = report_lines(v, r, function, err);
+    else if (o->tree)
+        report_tree(v, r);
+    else if (o->threads)
+        report_threads(v, r);
+    else if (o->processes)
+        report_processes(v, r);
+    else if (o->modules)
+        report_modules(v, r);
+    else if (o->notes)
+        report_notes(v, r);
+    else
+        report_overview(v, r);
+    if (rc == FAULT_MISSING && function)
+        add_nearest(r->tree, function, err);
+    return rc;
+}
+
+static int put_out(void *context, const char *data, size_t len)
+{
+    (void)context;
+    return io_write(STDOUT_FILENO, data, len);
+}
+
+static int print_view(const struct view *v, const struct report_options *o, struct error *err)
+{
+    int rc;
+    if (o->json) {
+        struct json j;
+        json_init(&j, put_out, NULL);
+        j.pretty = isatty(STDOUT_FILENO);
+        view_json(v, &j);
+        text_add_char(&j.out, '\n');
+        rc = json_finish(&j);
+        json_release(&j);
+    } else {
+        struct text out = TEXT_INIT;
+        if (o->csv)
+            csv_write(v, &out);
+        else
+            terminal_write(v, terminal_style_of(STDOUT_FILENO), &out);
+        rc = put_out(NULL, out.data, out.len);
+        text_release(&out);
+    }
+    if (rc && errno != EPIPE)
+        return error_errno(err, FAULT_SYSTEM, "cannot write the report");
+    return 0;
+}
+
+static uint64_t top_of(const struct invocation *inv)
+{
+    const struct report_options *o = inv->options;
+    bool table = o->lines || o->threads || o->processes || o->modules;
+    if (invocation_given(inv, "top"))
+        return o->top;
+    return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
+}
+
+static int show(struct invocation *inv, const struct profile *p)
+{
+    const struct report_options *o = inv->options;
+    struct selection selection;
+    struct tree tree;
+    struct view view = {0};
+    int rc = filter_select(&o->filter, p, &selection, &inv->error);
+    if (rc)
+        return rc;
+    tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
+    tree_sort(&tree, TREE_BY_TOTAL);
+    struct excerpt *source = excerpt_new();
+    struct report r = {.selection = &selection,
+                       .tree = &tree,
+                       .file = inv->argv[0],
+                       .top = top_of(inv),
+                       .sort = (enum report_sort)o->sort,
+                       .min = o->min,
+                       .depth = (uint32_t)o->depth,
+                       .source = excerpt_line,
+                       .source_context = source};
+    rc = make_view(&view, &r, inv, &inv->error);
+    if (!rc)
+        rc = print_view(&view, o, &inv->error);
+    /* A screen without a single sample is an answer, but not the one that was asked for. */
+    if (!rc && !selection.count && !o->notes)
+        rc = STATUS_FAILED;
+    excerpt_free(source);
+    view_release(&view);
+    tree_release(&tree);
+    selection_release(&selection);
+    return rc;
+}
+
+static int check(const struct invocation *inv, struct error *err)
+{
+    const struct report_options *o = inv->options;
+    int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
+                 (o->callers != NULL) + (o->callees != NULL);
+    if (tables > 1)
+        return error_set(
+            err, FAULT_USAGE,
+            "one table at a time: choose one of --tree, --callers, --callees, --lines, "
+            "--threads, --processes, --modules and --notes");
+    if (o->json && o->csv)
+        return error_set(err, FAULT_USAGE, "--json and --csv exclude each other");
+    if (inv->argc > 1 && !o->lines)
+        return error_set(err, FAULT_USAGE,
+                         "one recording at a time: \"%s\" is one too many (a function may follow "
+                         "with --lines)",
+                         inv->argv[1]);
+    return filter_check(&o->filter, err);
+}
+
+static int run(struct invocation *inv)
+{
+    const struct report_options *o = inv->options;
+    struct profile profile;
+    int rc = check(inv, &inv->error);
+    if (rc)
+        return rc;
+    profile_init(&profile);
+    struct load_options load = {.from = o->filter.from, .to = o->filter.to};
+    rc = recording_load(inv->argv[0], &load, &profile, &inv->error);
+    if (!rc)
+        rc = show(inv, &profile);
+    profile_release(&profile);
+    return rc;
+}
+
+const struct command command_report = {
+    .name = "report",
+    .summary = "Show what a recording holds, as tables",
+    .usage = "[OPTION]... RECORDING [FUNCTION]",
+    .description =
+        "Without options, one screen: what ran, its processes, the functions and the path that "
+        "cost most, where it waited, what the profiler itself cost and lost, and what to type "
+        "next.\n\nself is what a function cost by itself, total what it cost with all that it "
+        "called; a function counts once a sample, however often it is on the stack. Percentages "
+        "are of all that is selected.",
+    .options = options,
+    .options_size = sizeof(struct report_options),
+    .defaults = &defaults,
+    .operands_min = 1,
+    .operands_max = 2,
+    .operand = "RECORDING",
+    .examples = examples,
+    .see_also = see_also,
+    .run = run,
+};

@@ -1,0 +1,117 @@
+/* sonde run: start a command, record it and all that it starts. */
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "capture/session.h"
+#include "cmd/command.h"
+#include "cmd/record.h"
+
+struct run_options {
+    struct record_options record;
+    const char *cpus, *cwd;
+    struct option_list env;
+    bool follow;
+};
+
+static const struct option options[] = {
+    RECORD_OPTIONS(struct run_options, record),
+    {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
+     .help = "Follow the processes that the command starts."},
+    {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
+     .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
+    {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
+     .help = "Run the command in this folder."},
+    {"env", 0, OPTION_LIST_AT(struct run_options, env), .placeholder = "KEY=VALUE",
+     .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
+    {0}};
+
+static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+
+static int status_of_exec(int code)
+{
+    return code == ENOENT || code == ENOTDIR ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+}
+
+static int status_of(const struct session_result *r)
+{
+    int status = r->status;
+    if (!r->ended && r->left_running && waitpid(r->left_running, &status, 0) < 0)
+        return STATUS_FAILED;
+    return WIFSIGNALED(status) ? STATUS_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int check_environment(const struct option_list *env, struct error *err)
+{
+    for (size_t i = 0; i < env->len; i++) {
+        const char *equals = strchr(env->data[i], '=');
+        if (!equals || equals == env->data[i])
+            return error_set(err, FAULT_USAGE, "--env takes KEY=VALUE, not '%s'", env->data[i]);
+    }
+    return 0;
+}
+
+static int run(struct invocation *inv)
+{
+    struct run_options *o = inv->options;
+    cpu_set_t cpus;
+    struct launch_options launch = {
+        .argv = inv->argv, .cwd = o->cwd, .env = o->env.data, .env_count = o->env.len};
+    int rc = check_environment(&o->env, &inv->error);
+    if (!rc && o->cpus)
+        rc = launch_parse_cpus(o->cpus, &cpus, &inv->error);
+    if (rc)
+        return rc;
+    launch.cpus = o->cpus ? &cpus : NULL;
+    struct session_options session = {.launch = &launch};
+    struct session_result result;
+    session.perf.threads_only = !o->follow;
+    rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
+    if (result.exec_errno)
+        return status_of_exec(result.exec_errno);
+    if (!result.started)
+        return rc == FAULT_USAGE ? rc : STATUS_NOT_STARTED;
+    return status_of(&result);
+}
+
+static const struct command_example examples[] = {
+    {"sonde run -- ./app --fast", "record the program and everything it starts"},
+    {"sonde run --wall -- ./server", "blocked time as well, with its cause"},
+    {"sonde run -e page-faults -- ./app", "who touches new memory"},
+    {"sonde run --rate 4000 -o app.sonde -- make -j4", "a finer look at a build"},
+    {0}};
+
+static const struct command_status statuses[] = {
+    {STATUS_NOT_STARTED, "sonde failed before the command was started"},
+    {STATUS_NOT_EXECUTABLE, "the command was found but could not be executed"},
+    {STATUS_NOT_FOUND, "the command was not found"},
+    {STATUS_SIGNAL, "plus N: the command was ended by signal N"},
+    {0}};
+
+static const char *const see_also[] = {"attach", "report", "graph", NULL};
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "Record a command and everything it starts",
+    .usage = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+    .description =
+        "Starts COMMAND and records where its time goes: every thread of every process that it "
+        "starts, until the last one ends. Its output, status and signals stay as they are, and its "
+        "status becomes the status of sonde.\n\n"
+        "The recording is one file; sonde report, graph and export read it, here or on any other "
+        "machine. Stacks are whole also for programs built without frame pointers.",
+    .options = options,
+    .options_size = sizeof(struct run_options),
+    .defaults = &defaults,
+    .operands_min = 1,
+    .operands_max = COMMAND_ANY,
+    .operand = "COMMAND",
+    .operands_end_options = true,
+    .examples = examples,
+    .statuses = statuses,
+    .see_also = see_also,
+    .run = run,
+};
