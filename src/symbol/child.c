@@ -40,12 +40,11 @@ static void limit(int what, uint64_t value)
 static void limit_memory(uint64_t max)
 {
 #if !defined(__SANITIZE_ADDRESS__)
-    unsigned long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%lu", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
+    char *text = NULL;
+    uint64_t pages = 0;
+    if (!io_slurp("/proc/self/statm", 4096, &text, NULL, NULL))
+        pages = strtoull(text, NULL, 10);
+    free(text);
     limit(RLIMIT_AS, pages * (uint64_t)sysconf(_SC_PAGESIZE) + (max ? max : MEMORY_MAX));
 #else
     (void)max;

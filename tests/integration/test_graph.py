@@ -17,10 +17,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def recordings(target, tmp_path_factory):
+def recordings(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recordings")
     for name in ("plain", "hostile"):
-        subprocess.run([target("mixed_recording"), folder / f"{name}.sonde", name], check=True)
+        subprocess.run([build / "tests/samples/mixed_recording", folder / f"{name}.sonde", name], check=True)
     return folder
 
 
