@@ -1,9 +1,8 @@
 #include "symbol/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -40,11 +39,12 @@ static void limit(int what, uint64_t value)
 static void limit_memory(uint64_t max)
 {
 #if !defined(__SANITIZE_ADDRESS__)
-    char *text = NULL;
     uint64_t pages = 0;
-    if (!io_slurp("/proc/self/statm", 4096, &text, NULL, NULL))
-        pages = strtoull(text, NULL, 10);
-    free(text);
+    char *statm;
+    if (io_slurp("/proc/self/statm", 4096, &statm, NULL, NULL) == 0) {
+        pages = strtoull(statm, NULL, 10);
+        free(statm);
+    }
     limit(RLIMIT_AS, pages * (uint64_t)sysconf(_SC_PAGESIZE) + (max ? max : MEMORY_MAX));
 #else
     (void)max;
