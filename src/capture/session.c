@@ -167,6 +167,7 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
         return rc;
     raise_file_limit();
     s->perf = perf_new(&s->options->perf);
+    s->tasks.counters = perf_cpus(s->perf);
     rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
         return 0;
@@ -237,8 +238,9 @@ static void reap_child(struct session *s)
         return;
     s->result->ended = true;
     collect_all(s, clock_now() - HOLD_BACK);
-    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024);
-    tasks_on_cpu(&s->tasks, s->child, cpu);
+    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024,
+                    clock_now());
+    tasks_on_cpu_seen(&s->tasks, s->child, cpu);
     s->child = 0;
 }
 
@@ -326,11 +328,11 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
     poll(fds, n, (int)timeout);
 }
 
-static void on_exit_status(void *context, pid_t pid, int status)
+static void on_exit_status(void *context, pid_t pid, int status, uint64_t time)
 {
     struct session *s = context;
     if (pid != s->launch.pid)
-        tasks_on_status(&s->tasks, pid, status, 0);
+        tasks_on_status(&s->tasks, pid, status, 0, time);
 }
 
 /* Statuses come by another way than the records: they may be early, never late. */
@@ -424,6 +426,7 @@ static int begin(struct session *s, struct error *err)
         return start_command(s, err);
     declare_events(s);
     s->perf = perf_new(&o->perf);
+    s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);
     return rc ? rc : attach_all(s, err);

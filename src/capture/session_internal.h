@@ -27,6 +27,8 @@ struct session {
     uint64_t lost, throttled;
     uint64_t target_extra; /* ns that the agents say they took */
     uint32_t remarked;     /* what was said of the agents already */
+    uint64_t lost_tasks;                     /* records on processes, threads and mappings */
+    uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;
     bool stop;
 };
