@@ -66,6 +66,8 @@ static void on_record(struct session *s, const struct perf_record *r)
             tasks_on_name(&s->tasks, r->pid, r->tid, r->comm, r->time);
         break;
     case PERF_FORK:
+        if (s->options->perf.threads_only && r->pid != r->parent_pid)
+            break;
         tasks_on_fork(&s->tasks, r->pid, r->tid, r->parent_pid, r->parent_tid, r->time);
         break;
     case PERF_EXIT:

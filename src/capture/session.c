@@ -204,10 +204,9 @@ static int start_command(struct session *s, struct error *err)
         launch_cancel(&s->launch);
         return rc;
     }
-    s->result->exec_errno = launch_go(&s->launch);
-    if (s->result->exec_errno)
-        return error_set(err, FAULT_SYSTEM, "cannot run %s: %s", s->options->launch->argv[0],
-                         strerror(s->result->exec_errno));
+    rc = launch_go(&s->launch, s->options->launch, &s->result->exec_errno, err);
+    if (rc)
+        return rc;
     s->child = s->launch.pid;
     s->result->started = true;
     char path[4096];

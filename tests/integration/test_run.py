@@ -18,7 +18,6 @@ print(json.dumps({
     "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
     "ignored": open("/proc/self/status").read().split("SigIgn:")[1].split()[0],
     "limits": open("/proc/self/limits").read(),
-    "group": os.getpgrp() == os.getpgid(os.getppid()),
     "nice": os.nice(0), "umask": os.umask(0),
 }))
 """
@@ -88,8 +87,8 @@ def test_folder_environment_and_cpus(self_portrait, tmp_path):
 
 def test_no_such_folder(sonde, tmp_path):
     made = sonde("run", "-o", tmp_path / "r.sonde", "--cwd", tmp_path / "none", "--", "true")
-    assert made.status in (2, 125), made
-    assert str(tmp_path / "none") in made.stderr
+    assert made.status == 125
+    assert f"cannot run the command in {tmp_path}/none: No such file" in made.stderr
 
 
 def test_streams_are_untouched(sonde_path, environment, tmp_path):
@@ -143,8 +142,7 @@ def test_background_children_are_followed_to_their_end(harness):
     run = harness("/bin/sh", "-c", "sh -c 'sleep 0.4; exit 3' & exit 0")
     recording = run.record()
     assert recording.made.status == 0 and recording.made.seconds >= 0.4
-    report = recording.report(status=1)
-    assert len(report.processes) == 3
+    assert len(recording.report(status=None).processes) == 3
 
 
 def test_a_tracepoint(harness):

@@ -11,12 +11,8 @@ KEPT uint64_t descend(uint64_t depth, uint64_t units)
     if (!depth)
         return bottom(units);
     uint64_t below = descend(depth - 1, units);
-<<<<<<< HEAD
     /* Touched after the call: else it becomes a jump, or a loop that adds. */
     __asm__ volatile("" : "+r"(below));
-=======
-    __asm__ volatile("" : "+r"(below)); /* else the compiler makes a loop of it */
->>>>>>> 97d3387 (capture: CPU times, losses, ends and names that the kernel told but nobody heard)
     return below + 1;
 }
 
