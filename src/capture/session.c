@@ -241,6 +241,7 @@ static void reap_child(struct session *s)
                     clock_now());
     tasks_on_cpu_seen(&s->tasks, s->child, cpu);
     s->child = 0;
+    s->reaped = clock_now();
 }
 
 static void on_interrupt(struct session *s, const struct signalfd_siginfo *info)
@@ -307,7 +308,8 @@ static bool is_over(const struct session *s, uint64_t now)
     const struct session_options *o = s->options;
     if (s->stop || (o->duration && now - s->start >= o->duration))
         return true;
-    if (s->child)
+    /* What the command started last may still be on its way to us. */
+    if (s->child || (s->reaped && now - s->reaped < 2 * HOLD_BACK))
         return false;
     if (s->agents && agents_processes(s->agents))
         return false;
