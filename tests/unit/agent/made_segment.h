@@ -28,6 +28,6 @@ void made_segment_thread(struct made_segment *m, uint32_t index, struct agent_th
 
 /* A sample of `count` addresses made from `seed`, so that a reader can check it. */
 bool made_segment_put(struct agent_thread *t, uint64_t seed, uint16_t count);
-#define MADE_ADDRESS(seed, i) ((seed) * 1000003u + (i) * 7919u + 1)
+#define MADE_ADDRESS(seed, i) ((seed)*1000003u + (i)*7919u + 1)
 
 #endif

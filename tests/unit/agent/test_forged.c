@@ -125,8 +125,8 @@ static void many_modules(struct made_segment *m, struct agent_thread *t)
 static void long_path(struct made_segment *m, struct agent_thread *t)
 {
     (void)t;
-    m->modules[0] = (struct segment_module){
-        .alive = 1, .start = 4096, .end = 8192, .path_len = UINT32_MAX};
+    m->modules[0] =
+        (struct segment_module){.alive = 1, .start = 4096, .end = 8192, .path_len = UINT32_MAX};
     m->header->modules_used = 1;
     m->header->modules_version++;
 }
