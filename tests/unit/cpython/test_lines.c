@@ -62,7 +62,7 @@ static void check_interpreter(const char *path)
     free(line);
     interpreter_stop(&run);
     print_message("%s: %zu code objects, %zu instructions\n", path, codes, instructions);
-    assert_true(codes > 1500 && instructions > 50000);
+    assert_true(codes > 1200 && instructions > 50000);
 }
 
 static void test_every_interpreter(void **state)
