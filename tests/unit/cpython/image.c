@@ -78,6 +78,20 @@ void image_frame(struct image *image, unsigned i, uint64_t back)
         image_put(image, at + l->frame_lasti, 2 * i);
     if (l->frame_owner != LAYOUT_ABSENT)
         put_byte(image, at + l->frame_owner, 0);
+    if (l->frame_entry != LAYOUT_ABSENT)
+        put_byte(image, at + l->frame_entry, 0);
+}
+
+void image_outermost(struct image *image, unsigned i)
+{
+    const struct layout *l = &image->py.layout;
+    image_frame(image, i, 0);
+    if (l->entry == LAYOUT_ENTRY_FLAG)
+        put_byte(image, image_frame_at(i) + l->frame_entry, 1);
+    if (l->entry == LAYOUT_ENTRY_SHIM) {
+        image_shim(image, IMAGE_LAST_SHIM, 0);
+        image_frame(image, i, image_frame_at(IMAGE_LAST_SHIM));
+    }
 }
 
 void image_shim(struct image *image, unsigned i, uint64_t back)

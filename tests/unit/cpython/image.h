@@ -35,6 +35,9 @@ uint64_t image_get(const struct image *image, uint64_t address);
 /* Where frame number i is put, and that frame with another as its caller. */
 uint64_t image_frame_at(unsigned i);
 void image_frame(struct image *image, unsigned i, uint64_t back);
+/* The outermost one, in the way of its version: flagged, or called by a shim of its own. */
+#define IMAGE_LAST_SHIM 9
+void image_outermost(struct image *image, unsigned i);
 /* The same, on the C stack: a shim. */
 void image_shim(struct image *image, unsigned i, uint64_t back);
 /* Makes frame i the innermost; or none. */

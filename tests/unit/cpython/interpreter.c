@@ -133,7 +133,8 @@ int interpreter_open(pid_t pid, struct cpython *py, const struct cpython_memory 
     return fault;
 }
 
-struct interpreter_run interpreter_start(const char *path, const char *script, const char *arg)
+struct interpreter_run interpreter_start(const char *path, const char *script, const char *first,
+                                         const char *second)
 {
     struct interpreter_run run = {0};
     int out[2];
@@ -146,7 +147,7 @@ struct interpreter_run interpreter_start(const char *path, const char *script, c
         setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
         setenv("PYTHONIOENCODING", "utf-8", 1);
         unsetenv("LD_PRELOAD");
-        execl(path, path, "-S", script, arg, (char *)NULL);
+        execl(path, path, "-S", script, first, second, (char *)NULL);
         _exit(127);
     }
     close(out[1]);

@@ -43,8 +43,9 @@ struct interpreter_run {
     FILE *out; /* its standard output */
 };
 
-/* Starts `path -S script args...`; interpreter_stop ends and reaps it. */
-struct interpreter_run interpreter_start(const char *path, const char *script, const char *arg);
+/* Starts `path -S script first second` (or fewer: NULL); interpreter_stop ends and reaps it. */
+struct interpreter_run interpreter_start(const char *path, const char *script, const char *first,
+                                         const char *second);
 void interpreter_stop(struct interpreter_run *run);
 
 #endif

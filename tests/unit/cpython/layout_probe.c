@@ -76,6 +76,7 @@ static void check_states(const struct layout *l)
 #elif PY_VERSION_HEX >= 0x030b0000
     AT(thread_frame, PyThreadState, cframe);
     AT(cframe_frame, _PyCFrame, current_frame);
+    AT(cframe_prev, _PyCFrame, previous);
 #endif
 }
 

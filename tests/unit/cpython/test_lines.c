@@ -52,7 +52,7 @@ static void check_interpreter(const char *path)
     size_t room = 0, codes = 0, instructions = 0;
     enum cpython_lines kind = CPYTHON_LINES_LNOTAB;
     snprintf(script, sizeof(script), "%s/lines.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL);
+    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
     while (getline(&line, &room, run.out) > 0) {
         if (line[0] == 'K')
             kind = (enum cpython_lines)strtol(line + 2, NULL, 10);

@@ -204,7 +204,7 @@ static void check_interpreter(const char *path)
     struct cpython_thread thread[THREADS];
     print_message("%s\n", path);
     snprintf(script, sizeof(script), "%s/truth.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL);
+    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
     read_truth(&run, &truth);
     cpython_memory_remote(&memory, run.pid, NULL);
     assert_int_equal(interpreter_open(run.pid, &py, &memory, &module), 0);
