@@ -15,24 +15,36 @@
 #define DESCRIPTION_SIZE WORD(56)
 #define STRUCT_MAX (1u << 20) /* no structure of CPython's is larger */
 
-/* Which word of the description is which field of ours. Words between are sizes of structures and
- * fields that we have no use for. */
+/* Which word of the description is which field of ours, and the word it counts from: the GIL's
+ * fields are given as the interpreter's own. Other words are sizes, and fields of no use here. */
 static const struct {
-    uint16_t word;
+    uint8_t word, from;
     uint16_t field;
 } fields[] = {
-    {2, offsetof(struct layout, runtime_head)},   {4, offsetof(struct layout, interp_id)},
-    {5, offsetof(struct layout, interp_next)},    {6, offsetof(struct layout, interp_threads)},
-    {8, offsetof(struct layout, interp_modules)}, {11, offsetof(struct layout, interp_gil)},
-    {14, offsetof(struct layout, gil_locked)},    {15, offsetof(struct layout, gil_holder)},
-    {18, offsetof(struct layout, thread_next)},   {19, offsetof(struct layout, thread_interp)},
-    {20, offsetof(struct layout, thread_frame)},  {21, offsetof(struct layout, thread_ident)},
-    {22, offsetof(struct layout, thread_native)}, {23, offsetof(struct layout, thread_chunk)},
-    {26, offsetof(struct layout, frame_back)},    {27, offsetof(struct layout, frame_code)},
-    {28, offsetof(struct layout, frame_instr)},   {30, offsetof(struct layout, frame_owner)},
-    {32, offsetof(struct layout, code_filename)}, {33, offsetof(struct layout, code_name)},
-    {34, offsetof(struct layout, code_qualname)}, {35, offsetof(struct layout, code_table)},
-    {36, offsetof(struct layout, code_first)},    {40, offsetof(struct layout, code_units)},
+    {2, 0, offsetof(struct layout, runtime_head)},
+    {4, 0, offsetof(struct layout, interp_id)},
+    {5, 0, offsetof(struct layout, interp_next)},
+    {6, 0, offsetof(struct layout, interp_threads)},
+    {8, 0, offsetof(struct layout, interp_modules)},
+    {11, 0, offsetof(struct layout, interp_gil)},
+    {14, 12, offsetof(struct layout, gil_locked)},
+    {15, 12, offsetof(struct layout, gil_holder)},
+    {18, 0, offsetof(struct layout, thread_next)},
+    {19, 0, offsetof(struct layout, thread_interp)},
+    {20, 0, offsetof(struct layout, thread_frame)},
+    {21, 0, offsetof(struct layout, thread_ident)},
+    {22, 0, offsetof(struct layout, thread_native)},
+    {23, 0, offsetof(struct layout, thread_chunk)},
+    {26, 0, offsetof(struct layout, frame_back)},
+    {27, 0, offsetof(struct layout, frame_code)},
+    {28, 0, offsetof(struct layout, frame_instr)},
+    {30, 0, offsetof(struct layout, frame_owner)},
+    {32, 0, offsetof(struct layout, code_filename)},
+    {33, 0, offsetof(struct layout, code_name)},
+    {34, 0, offsetof(struct layout, code_qualname)},
+    {35, 0, offsetof(struct layout, code_table)},
+    {36, 0, offsetof(struct layout, code_first)},
+    {40, 0, offsetof(struct layout, code_units)},
 };
 
 static uint32_t *field_of(struct layout *layout, uint16_t offset)
@@ -55,6 +67,8 @@ int describe_read(uint64_t runtime, const struct cpython_memory *memory, struct 
     struct layout told = *layout;
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
         uint64_t offset = word_of(raw, WORD(fields[i].word));
+        if (fields[i].from)
+            offset -= word_of(raw, WORD(fields[i].from));
         if (offset >= STRUCT_MAX)
             return CPYTHON_DAMAGED;
         *field_of(&told, fields[i].field) = (uint32_t)offset;

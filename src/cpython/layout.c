@@ -11,11 +11,12 @@
 #define FRAME_OBJECTS                                                                              \
     .entry = LAYOUT_ENTRY_EACH, .interp_next = 0, .interp_threads = 8, .interp_gil = NONE,         \
     .gil_holder = NONE, .gil_locked = NONE, .thread_next = 8, .thread_interp = 16,                 \
-    .thread_frame = 24, .cframe_frame = NONE, .thread_native = NONE, .thread_chunk = NONE,         \
-    .thread_top = NONE, .chunk_prev = NONE, .chunk_size = NONE, .chunk_top = NONE,                 \
-    .chunk_data = NONE, .frame_type = LAYOUT_TYPE, .frame_back = 24, .frame_code = 32,             \
-    .frame_instr = NONE, .frame_owner = NONE, .frame_entry = NONE, .gen_frame = NONE,              \
-    .code_qualname = NONE, .code_units = NONE, .text_ascii = 48, .text_compact = 72,               \
+    .thread_frame = 24, .cframe_frame = NONE, .cframe_prev = NONE, .thread_native = NONE,          \
+    .thread_chunk = NONE, .thread_top = NONE, .chunk_prev = NONE, .chunk_size = NONE,              \
+    .chunk_top = NONE, .chunk_data = NONE, .frame_type = LAYOUT_TYPE, .frame_back = 24,            \
+    .frame_code = 32, .frame_instr = NONE, .frame_owner = NONE, .frame_entry = NONE,               \
+    .gen_frame = NONE, .code_qualname = NONE, .code_units = NONE, .text_ascii = 48,                \
+    .text_compact = 72,                                                                            \
     .dict = {.keys = 32, .size = 8, .log2_index = NONE, .kind = NONE, .used = 32, .indices = 40}
 
 /* And on a stack of their own, from 3.11 on. */
@@ -75,7 +76,8 @@ static const struct layout table[] = {
      .runtime_head = 40, .runtime_current = 576, .runtime_tss = 592,
      .interp_next = 0, .interp_id = 48, .interp_threads = 16, .interp_modules = 888,
      .interp_gil = NONE, .gil_holder = NONE, .gil_locked = NONE,
-     .thread_frame = 56, .cframe_frame = 8, .thread_ident = 152, .thread_native = 160,
+     .thread_frame = 56, .cframe_frame = 8, .cframe_prev = 16,
+     .thread_ident = 152, .thread_native = 160,
      .thread_chunk = 296, .thread_top = 304,
      .frame_back = 48, .frame_code = 32, .frame_owner = 69, .frame_entry = 68, .gen_frame = 80,
      .code_first = 72, .code_units = 184, .text_ascii = 48, .text_compact = 72},
@@ -83,7 +85,8 @@ static const struct layout table[] = {
      .runtime_head = 40, .runtime_current = NONE, .runtime_tss = 1544,
      .interp_next = 0, .interp_id = 8, .interp_threads = 72, .interp_modules = 944,
      .interp_gil = 384, .gil_holder = 8, .gil_locked = 16,
-     .thread_frame = 56, .cframe_frame = 0, .thread_ident = 136, .thread_native = 144,
+     .thread_frame = 56, .cframe_frame = 0, .cframe_prev = 8,
+     .thread_ident = 136, .thread_native = 144,
      .thread_chunk = 232, .thread_top = 240,
      .frame_back = 8, .frame_code = 0, .frame_owner = 70, .frame_entry = NONE, .gen_frame = 72,
      .code_first = 68, .code_units = 192, .text_ascii = 40, .text_compact = 56},
@@ -91,7 +94,8 @@ static const struct layout table[] = {
      .runtime_head = 632, .runtime_current = NONE, .runtime_tss = 2160,
      .interp_next = 7264, .interp_id = 7272, .interp_threads = 7344, .interp_modules = 7656,
      .interp_gil = 16, .gil_holder = 8, .gil_locked = 16,
-     .thread_frame = 72, .cframe_frame = NONE, .thread_ident = 152, .thread_native = 160,
+     .thread_frame = 72, .cframe_frame = NONE, .cframe_prev = NONE,
+     .thread_ident = 152, .thread_native = 160,
      .thread_chunk = 232, .thread_top = 240,
      .frame_back = 8, .frame_code = 0, .frame_owner = 70, .frame_entry = NONE, .gen_frame = 72,
      .code_first = 68, .code_units = 200, .text_ascii = 40, .text_compact = 56},

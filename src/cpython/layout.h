@@ -44,6 +44,7 @@ struct layout {
     uint32_t gil_holder, gil_locked;                 /* _gil_runtime_state */
     uint32_t thread_next, thread_interp;             /* PyThreadState */
     uint32_t thread_frame, cframe_frame;             /* the frame, or the _PyCFrame that has it */
+    uint32_t cframe_prev;                            /* the _PyCFrame of the call around it */
     uint32_t thread_ident, thread_native;            /* pthread_t; kernel's id */
     uint32_t thread_chunk, thread_top;               /* where its frames lie, from 3.11 on */
     uint32_t chunk_prev, chunk_size, chunk_top;      /* _PyStackChunk */

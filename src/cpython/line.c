@@ -12,9 +12,10 @@
  */
 #include "cpython/cpython.h"
 
+/* A module begins on line 0, before its first: that is CPYTHON_LINE_NONE too. */
 static int32_t checked(int64_t line)
 {
-    return line > 0 && line <= INT32_MAX ? (int32_t)line : CPYTHON_LINE_BAD;
+    return line >= 0 && line <= INT32_MAX ? (int32_t)line : CPYTHON_LINE_BAD;
 }
 
 static int32_t line_lnotab(const uint8_t *at, const uint8_t *end, int64_t line, int32_t lasti)

@@ -175,6 +175,21 @@ static bool open_stack(struct reader *r, uint64_t state, uint64_t *top)
     return read_with_ahead(r, piece, must);
 }
 
+/* In this process: what a call of the loop finds when it begins. The word that leads there may not
+ * be written yet either, so it is taken only if it can be: further out on the stack, or the
+ * first one, which lies in the thread's state. */
+static void find_outer(struct reader *r, uint64_t state)
+{
+    uint64_t prev;
+    r->outer_known = false;
+    if (r->memory->read || !r->cframe ||
+        !memory_word(r->memory, r->cframe + r->layout->cframe_prev, &prev) || (prev & 7))
+        return;
+    bool on_stack = prev > r->cframe && prev < r->memory->stack_high;
+    if (on_stack || (prev > state && prev - state < 4096))
+        r->outer_known = memory_word(r->memory, prev + r->layout->cframe_frame, &r->outer);
+}
+
 /* In this process, with a word between: a call of the loop that has only begun has not set it yet,
  * and it may point to where a frame was long ago. What was readable then is asked for again. */
 static bool top_is_readable(const struct reader *r, uint64_t top)
@@ -191,6 +206,7 @@ bool reader_open(struct reader *r, const struct cpython *py, const struct cpytho
     r->frame_size = layout_frame_size(&py->layout);
     r->start = r->end = r->chunk = r->high = r->frame_word = r->cframe = 0;
     r->data = NULL;
+    r->outer_known = false;
     r->hint = r->kept = 0;
     if (memory->ahead)
         memory->ahead->read = 0;
@@ -198,7 +214,13 @@ bool reader_open(struct reader *r, const struct cpython *py, const struct cpytho
         return false;
     if (py->layout.thread_chunk == LAYOUT_ABSENT)
         return open_objects(r, state, top);
-    return open_stack(r, state, top) && top_is_readable(r, *top);
+    if (!open_stack(r, state, top))
+        return false;
+    find_outer(r, state);
+    if (top_is_readable(r, *top))
+        return true;
+    *top = r->outer_known ? r->outer : 0;
+    return r->outer_known;
 }
 
 void reader_close(struct reader *r)

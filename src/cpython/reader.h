@@ -18,6 +18,8 @@ struct reader {
     uint64_t chunk, high; /* the chunk that they are of: its start, where its frames end */
     uint64_t frame_word;  /* address of the word that points to the innermost frame */
     uint64_t cframe;      /* what the thread's own word says, if that is another */
+    uint64_t outer;       /* innermost frame of the call of the loop around this one ... */
+    bool outer_known;     /* ... if it is known */
     uint32_t hint, kept;  /* in ahead: next place to look; places kept for the next walk */
     uint64_t keep[CPYTHON_AHEAD_FRAMES];
     uint8_t scratch[LAYOUT_FRAME_MAX];

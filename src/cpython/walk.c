@@ -18,6 +18,8 @@ struct walk {
     struct cpython_frame *out;
     size_t count, max;
     struct chain chain;
+    bool entered;                /* the innermost call of the loop has been walked through ... */
+    uint64_t entered_from;       /* ... to this frame, which called it */
     uint64_t top_back, top_code; /* of the innermost, once read: code is 0 before */
 };
 
@@ -82,16 +84,24 @@ static enum cpython_reason step(struct walk *w, uint64_t *address)
     if (owner > OWNER_C_STACK || (owner == OWNER_C_STACK && l->entry != LAYOUT_ENTRY_SHIM) ||
         (l->entry == LAYOUT_ENTRY_FLAG && bytes[l->frame_entry] > 1) || !is_frame_object(w, bytes))
         return CPYTHON_IMPOSSIBLE;
-    if (owner == OWNER_C_STACK) {
-        if (w->count)
-            w->out[w->count - 1].flags |= CPYTHON_FRAME_ENTRY;
-    } else if (w->count == w->max) {
-        return CPYTHON_DEPTH;
-    } else if (!read_frame(w, *address, bytes, &w->out[w->count])) {
-        return CPYTHON_IMPOSSIBLE;
-    } else {
-        w->count++;
+    bool entry = owner == OWNER_C_STACK;
+    if (!entry) {
+        if (w->count == w->max)
+            return CPYTHON_DEPTH;
+        if (!read_frame(w, *address, bytes, &w->out[w->count]))
+            return CPYTHON_IMPOSSIBLE;
+        entry = w->out[w->count++].flags & CPYTHON_FRAME_ENTRY;
+    } else if (w->count) {
+        w->out[w->count - 1].flags |= CPYTHON_FRAME_ENTRY;
     }
+    if (entry && !w->entered) {
+        w->entered = true;
+        w->entered_from = back;
+    }
+    /* The outermost frame is the first of its call of the loop, or its caller is not written yet.
+     */
+    if (!back && !entry)
+        return CPYTHON_MOVED;
     *address = back;
     return CPYTHON_COMPLETE;
 }
@@ -109,32 +119,48 @@ static bool is_still(struct walk *w, uint64_t state, uint64_t top)
     return memory_read_pieces(w->reader.memory, piece, count) && !memcmp(now, then, sizeof(now));
 }
 
+/* From the frame at *address outwards; where that ended. */
+static enum cpython_reason follow(struct walk *w, uint64_t *address)
+{
+    enum cpython_reason reason = CPYTHON_COMPLETE;
+    w->count = 0;
+    w->chain = (struct chain){0};
+    w->entered = false;
+    while (*address && reason == CPYTHON_COMPLETE)
+        reason = step(w, address);
+    return reason;
+}
+
+/* A call of the loop that has only begun has not said yet which frame it runs: then what was found
+ * is not what the call around it left, and that is where the thread is. */
+static bool has_only_begun(const struct walk *w, enum cpython_reason reason)
+{
+    if (!w->reader.outer_known || (!w->entered && reason == CPYTHON_DEPTH))
+        return false;
+    return !w->entered || w->entered_from != w->reader.outer;
+}
+
 size_t cpython_walk(const struct cpython *py, const struct cpython_memory *memory, uint64_t state,
                     struct cpython_frame *out, size_t max, struct cpython_end *end)
 {
     struct walk w;
-    uint64_t top = 0, address;
-    enum cpython_reason reason = CPYTHON_COMPLETE;
+    uint64_t top = 0, address = 0;
+    enum cpython_reason reason = CPYTHON_UNREAD;
     w.py = py;
     w.out = out;
     w.max = max;
     w.count = 0;
-    w.chain = (struct chain){0};
     w.top_back = w.top_code = 0;
-    if (!reader_open(&w.reader, py, memory, state, &top)) {
-        reason = CPYTHON_UNREAD;
-        top = 0;
-    }
-    for (address = top; address && reason == CPYTHON_COMPLETE;) {
-        uint64_t at = address;
-        reason = step(&w, &address);
-        if (reason != CPYTHON_COMPLETE)
-            address = at;
+    if (reader_open(&w.reader, py, memory, state, &top)) {
+        address = top;
+        reason = follow(&w, &address);
+        if (has_only_begun(&w, reason)) {
+            address = w.reader.outer;
+            reason = follow(&w, &address);
+        }
     }
     if (w.top_code && memory->read && !is_still(&w, state, top))
         reason = CPYTHON_MOVED;
-    if (reason == CPYTHON_COMPLETE && w.count)
-        out[w.count - 1].flags |= CPYTHON_FRAME_ENTRY;
     reader_close(&w.reader);
     if (end)
         *end = (struct cpython_end){reason, address};
