@@ -11,7 +11,7 @@
 #include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
-#include "recording/loader.h"
+#include "formats/open.h"
 #include "render/flame.h"
 
 /* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
@@ -20,7 +20,7 @@
 #define CHART_MIN 0.001
 #define PROGRESS_AFTER 700000000ull
 
-enum format { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
+enum picture { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
 
 struct graph_options {
     const char *output, *title;
@@ -153,7 +153,7 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
                               .keep_samples = o->kind == FLAME_CHART,
                               .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
                               .context = &pr};
-    int result = recording_load(inv->argv[0], &lo, p, err);
+    int result = profile_open(inv->argv[0], &lo, p, err);
     if (pr.on)
         fputs("\r\033[K", stderr);
     return result;
