@@ -10,7 +10,7 @@
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/spelling.h"
-#include "recording/loader.h"
+#include "formats/open.h"
 #include "render/csv.h"
 #include "render/excerpt.h"
 #include "render/terminal.h"
@@ -235,7 +235,7 @@ static int run(struct invocation *inv)
         return rc;
     profile_init(&profile);
     struct load_options load = {.from = o->filter.from, .to = o->filter.to};
-    rc = recording_load(inv->argv[0], &load, &profile, &inv->error);
+    rc = profile_open(inv->argv[0], &load, &profile, &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);

@@ -581,9 +581,9 @@ static int second_pass(struct pprof_reader *r, size_t len, struct error *err)
 static void keep_facts(struct pprof_reader *r)
 {
     struct profile *p = r->im.profile;
-    import_finish(&r->im, "pprof");
     p->wall_start = r->time;
-    p->end = p->start + r->duration;
+    p->end = r->duration;
+    import_finish(&r->im, "pprof");
     for (size_t i = 0; i < r->comments.len; i++)
         import_note(&r->im, NOTE_INFO, "%s", text(r, r->comments.data[i]));
     if (r->drop_frames)
