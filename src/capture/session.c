@@ -275,7 +275,7 @@ static void take_signals(struct session *s)
 
 static void report_progress(struct session *s, uint64_t now)
 {
-    if (!s->options->progress || now - s->last_progress < SECOND / 5)
+    if (!s->options->progress || now - s->last_progress < SECOND / 2)
         return;
     s->last_progress = now;
     struct session_progress p = {.phase = SESSION_RECORDING,
