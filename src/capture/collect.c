@@ -54,7 +54,7 @@ static void on_record(struct session *s, const struct perf_record *r)
             tasks_on_name(&s->tasks, r->pid, r->tid, r->comm, r->time);
         break;
     case PERF_FORK:
-        tasks_on_fork(&s->tasks, r->pid, r->tid, r->parent_pid, r->time);
+        tasks_on_fork(&s->tasks, r->pid, r->tid, r->parent_pid, r->parent_tid, r->time);
         break;
     case PERF_EXIT:
         on_task_exit(s, r);

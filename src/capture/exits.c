@@ -59,7 +59,6 @@ void exits_read(int fd, void (*each)(void *context, pid_t pid, int status), void
         memcpy(&event, buffer + body, have < sizeof event ? have : sizeof event);
         if (event.what == PROC_EVENT_EXIT &&
             event.event_data.exit.process_pid == event.event_data.exit.process_tgid)
-            each(context, event.event_data.exit.process_pid,
-                 (int)event.event_data.exit.exit_code);
+            each(context, event.event_data.exit.process_pid, (int)event.event_data.exit.exit_code);
     }
 }

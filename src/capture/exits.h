@@ -1,6 +1,7 @@
 /*
  * How processes that are not our children ended: the kernel's process connector tells every
- * exit status, where this user may listen (root, mostly). Best effort: what is missed stays unknown.
+ * exit status, where this user may listen (root, mostly). Best effort: what is missed stays
+ * unknown.
  */
 #ifndef SONDE_EXITS_H
 #define SONDE_EXITS_H

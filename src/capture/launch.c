@@ -99,6 +99,23 @@ void launch_cancel(struct launch *l)
     waitpid(l->pid, NULL, 0);
 }
 
+bool launch_find(const char *name, char *out, size_t size)
+{
+    const char *path = getenv("PATH");
+    if (strchr(name, '/')) {
+        snprintf(out, size, "%s", name);
+        return access(out, X_OK) == 0;
+    }
+    for (path = path ? path : "/bin:/usr/bin"; *path;) {
+        size_t len = strcspn(path, ":");
+        snprintf(out, size, "%.*s/%s", (int)len, len ? path : ".", name);
+        if (access(out, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
+}
+
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err)
 {
     cpu_set_t allowed;

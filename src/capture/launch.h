@@ -34,6 +34,9 @@ int launch_go(struct launch *l);
 /* Ends it before it ran. */
 void launch_cancel(struct launch *l);
 
+/* The file that running `name` would execute, by PATH; false if there is none. */
+bool launch_find(const char *name, char *out, size_t size);
+
 /* "0,2-5" into a set; FAULT_USAGE names what is wrong, or the CPU that is not there. */
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err);
 

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "capture/proc.h"
@@ -65,6 +67,12 @@ static struct thread *add_thread(struct tasks *t, struct process *p, pid_t tid, 
     return th;
 }
 
+static void set_name(struct tasks *t, struct thread *th, const char *name)
+{
+    snprintf(th->name, sizeof th->name, "%.15s", name);
+    writer_thread_name(t->writer, th->id, name);
+}
+
 static void end_process(struct tasks *t, struct process *p, uint64_t time)
 {
     if (p->ended)
@@ -98,6 +106,19 @@ static void replace_thread(struct tasks *t, pid_t tid, uint64_t time)
     map_remove(&t->by_tid, (uint64_t)tid, 0);
 }
 
+void tasks_warn_of_setuid(struct tasks *t, const char *path)
+{
+    struct stat st;
+    char note[512];
+    if (geteuid() == 0 || stat(path, &st) < 0 || !(st.st_mode & S_ISUID) || st.st_uid == geteuid())
+        return;
+    snprintf(note, sizeof note,
+             "%.300s is setuid and runs as another user: it and what it starts are not in this "
+             "recording; run sonde as root to have them",
+             path);
+    writer_note(t->writer, NOTE_WARNING, note);
+}
+
 static void write_program(struct tasks *t, struct process *p, const char *comm, uint64_t time)
 {
     char name[NAME_MAX_BYTES] = "", exe[ARGUMENTS_MAX] = "", arguments[ARGUMENTS_MAX] = "";
@@ -108,6 +129,7 @@ static void write_program(struct tasks *t, struct process *p, const char *comm, 
     proc_exe(p->pid, exe, sizeof exe);
     proc_arguments(p->pid, arguments, sizeof arguments);
     writer_exec(t->writer, p->id, time, name, exe, arguments);
+    tasks_warn_of_setuid(t, exe);
     free(p->nameless);
     p->nameless = *exe ? NULL : memory_strdup(name);
     p->exec_time = time;
@@ -119,6 +141,7 @@ static void learn_program(struct tasks *t, struct process *p, const char *path)
     if (!p->nameless || path[0] != '/')
         return;
     writer_exec(t->writer, p->id, p->exec_time, p->nameless, path, "");
+    tasks_warn_of_setuid(t, path);
     free(p->nameless);
     p->nameless = NULL;
 }
@@ -156,11 +179,12 @@ struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time
     th = add_thread(t, p, tid, time);
     char name[NAME_MAX_BYTES];
     if (proc_comm(pid, tid, name, sizeof name))
-        writer_thread_name(t->writer, th->id, name);
+        set_name(t, th, name);
     return th;
 }
 
-void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, uint64_t time)
+void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
+                   uint64_t time)
 {
     replace_thread(t, tid, time);
     struct process *p = tasks_find(t, pid);
@@ -172,7 +196,9 @@ void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, uint64_t
         struct process *from = tasks_find(t, parent);
         p = from ? add_process(t, pid, from, time) : discover_process(t, pid, time);
     }
-    add_thread(t, p, tid, time);
+    struct thread *made = add_thread(t, p, tid, time), *maker = find_thread(t, parent_tid);
+    if (maker && maker->name[0])
+        set_name(t, made, maker->name);
 }
 
 void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time)
@@ -182,12 +208,12 @@ void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time)
     space_drop(p->space);
     p->space = space_new();
     write_program(t, p, comm, time);
-    writer_thread_name(t->writer, th->id, comm);
+    set_name(t, th, comm);
 }
 
 void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time)
 {
-    writer_thread_name(t->writer, tasks_thread(t, pid, tid, time)->id, name);
+    set_name(t, tasks_thread(t, pid, tid, time), name);
 }
 
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
@@ -284,25 +310,35 @@ void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct threa
 }
 
 struct sweep {
-    struct tasks *tasks;
-    uint64_t time;
+    pid_t pid; /* 0: whoever is gone */
     VECTOR(struct thread *) gone;
 };
 
 static void note_if_gone(void *context, struct thread *th)
 {
     struct sweep *s = context;
-    if (kill(th->process->pid, 0) < 0 && errno == ESRCH)
+    pid_t pid = th->process->pid;
+    if (s->pid ? pid == s->pid : kill(pid, 0) < 0 && errno == ESRCH)
         *vector_push(&s->gone) = th;
 }
 
-void tasks_sweep(struct tasks *t, uint64_t time)
+static void end_those(struct tasks *t, pid_t pid, uint64_t time)
 {
-    struct sweep s = {.tasks = t, .time = time};
+    struct sweep s = {.pid = pid};
     tasks_each_thread(t, note_if_gone, &s);
     for (size_t i = 0; i < s.gone.len; i++)
         end_thread(t, s.gone.data[i], time);
     vector_release(&s.gone);
+}
+
+void tasks_sweep(struct tasks *t, uint64_t time)
+{
+    end_those(t, 0, time);
+}
+
+void tasks_on_process_end(struct tasks *t, pid_t pid, uint64_t time)
+{
+    end_those(t, pid, time);
 }
 
 static void free_thread(void *context, struct thread *th)

@@ -39,6 +39,7 @@ struct blocked {
 
 struct thread {
     pid_t tid;
+    char name[16];
     uint32_t id;
     struct process *process;
     uint64_t cpu;        /* ns, as the kernel told at its end */
@@ -64,14 +65,22 @@ void tasks_release(struct tasks *t);
 struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
 struct process *tasks_find(struct tasks *t, pid_t pid); /* NULL if not known */
 
-void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, uint64_t time);
+/* A process (pid is not the parent's) or a thread; it has the name of the thread that made it. */
+void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
+                   uint64_t time);
 void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time);
 void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time);
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
                   uint64_t offset, const uint8_t *build_id, size_t build_id_len, uint64_t time);
 void tasks_on_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
+/* All of its threads, announced or not. */
+void tasks_on_process_end(struct tasks *t, pid_t pid, uint64_t time);
 void tasks_on_cpu(struct tasks *t, pid_t tid, uint64_t ns);
 void tasks_on_status(struct tasks *t, pid_t pid, int status, uint64_t max_rss);
+
+/* Notes a program that will not be seen: the kernel takes perf events off one that changes its
+ * user. */
+void tasks_warn_of_setuid(struct tasks *t, const char *path);
 
 /* Writes what ended before `before` and forgets it. */
 void tasks_retire(struct tasks *t, uint64_t before);

@@ -17,10 +17,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def recordings(target, tmp_path_factory):
+def recordings(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recordings")
     for name in ("plain", "hostile"):
-        subprocess.run([target("mixed_recording"), folder / f"{name}.sonde", name], check=True)
+        subprocess.run([build / "tests/samples/mixed_recording", folder / f"{name}.sonde", name], check=True)
     return folder
 
 
@@ -94,6 +94,17 @@ def test_standard_output_and_formats(sonde, recordings):
     assert unclear.status == 2 and "end it in .svg or .html" in unclear.stderr
     missing = sonde("graph", recordings / "plain.sonde")
     assert missing.status == 2 and "say where to write" in missing.stderr
+
+
+def test_files_of_other_tools(sonde, tmp_path):
+    folded = tmp_path / "x.folded"
+    folded.write_text("main;work;leaf 3\nmain;idle 1\n")
+    made = sonde("graph", folded, "-o", tmp_path / "x.svg")
+    assert (made.status, made.stderr) == (0, "")
+    shares = {name: details for name, details, _ in boxes(tmp_path / "x.svg")}
+    assert shares["work"].startswith("3 (75.0 %), self 0, 3 samples")
+    chart = sonde("graph", folded, "-o", tmp_path / "y.svg", "--kind", "flamechart")
+    assert chart.status == 1 and "does not say when its samples were taken" in chart.stderr
 
 
 def test_only_plain_files_are_replaced(sonde, recordings, tmp_path):

@@ -86,6 +86,7 @@ static inline void render_sample_init(struct profile *p)
     uint32_t main_thread = profile_thread_add(p, server, 4101, "server", START);
     uint32_t evil_thread = profile_thread_add(p, server, 4102, "w\xe9\033[1m<b>", START);
     p->threads.data[main_thread].cpu = 2504 * MS;
+    p->threads.data[evil_thread].cpu = 651 * MS;
     render_sample_code(p, cpu, io, main_thread, evil_thread);
     *vector_push(&p->losses) = (struct profile_loss){
         .event = cpu, .thread = PROFILE_NONE, .reason = LOSS_RING_FULL, .count = 12};

@@ -1,0 +1,25 @@
+/*
+ * The process's segment: made, handed to the collector and taken into use. By system calls alone:
+ * a forked child does this from inside the handler of its first sample. Signal-safe.
+ */
+#ifndef SONDE_AGENT_PUBLISH_H
+#define SONDE_AGENT_PUBLISH_H
+
+#include <stdint.h>
+
+#include "agent/agent.h"
+
+/* From WAITING to RUNNING, if this thread wins and the collector is there; to OFF when it is gone
+ * or the means are missing (which it is told). Does nothing in any other phase. */
+void publish_segment(void);
+
+/* Takes a place in the segment for a thread that has none yet; only the thread itself may call
+ * this, or whoever starts it before its timer runs. */
+void publish_thread(struct agent_thread *t);
+
+/* The thread is over: what it wrote stays until the collector has read it. */
+void publish_thread_end(struct agent_thread *t);
+
+struct segment_thread *publish_slot(uint32_t index); /* NULL while there is no segment */
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * The functions that the agent stands in front of. REAL(name) is the next one in the program's
+ * order of libraries, looked up in the constructor, or at the first call if that came before.
+ */
+#ifndef SONDE_AGENT_REAL_H
+#define SONDE_AGENT_REAL_H
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define REAL_FUNCTIONS(X)                                                                          \
+    X(int, pthread_create,                                                                         \
+      (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))                            \
+    X(void *, dlopen, (const char *, int))                                                         \
+    X(long, syscall, (long, long, long, long, long, long, long))                                   \
+    X(sighandler_t, signal, (int, sighandler_t))                                                   \
+    X(int, pthread_sigmask, (int, const sigset_t *, sigset_t *))                                   \
+    X(int, sigwait, (const sigset_t *, int *))                                                     \
+    X(int, sigwaitinfo, (const sigset_t *, siginfo_t *))                                           \
+    X(int, sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))                 \
+    X(int, signalfd, (int, const sigset_t *, int))
+
+struct real_functions {
+#define REAL_MEMBER(result, name, parameters) result(*name) parameters;
+    REAL_FUNCTIONS(REAL_MEMBER)
+#undef REAL_MEMBER
+};
+
+extern struct real_functions real_functions;
+void real_resolve(void);
+
+#define REAL(name)                                                                                 \
+    (__builtin_expect(!real_functions.name, 0) ? real_resolve() : (void)0, real_functions.name)
+
+/* glibc's name for sigaction, which nobody interposes. */
+int __sigaction(int signal, const struct sigaction *act, struct sigaction *old);
+
+#endif

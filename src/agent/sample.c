@@ -1,0 +1,106 @@
+/*
+ * One sample: where the thread was when its CPU timer ran out. In the usual course no system call
+ * is made (the clock is the vdso's), errno is not touched, nothing is locked or allocated, and
+ * thread-local storage is not needed: the signal itself says whose timer it was.
+ */
+#include "agent/sample.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "agent/arch.h"
+#include "agent/publish.h"
+#include "agent/ring.h"
+#include "agent/signals.h"
+#include "agent/stack.h"
+#include "agent/threads.h"
+
+#define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
+#define LATE_NS 100000000u /* far more than any tick */
+
+/* Gives the thread a slot if there is any way; false: the sample is lost but counted. */
+static bool has_slot(struct agent_thread *t, uint64_t value)
+{
+    if (t->slot)
+        return true;
+    if (agent_phase() == AGENT_WAITING)
+        publish_segment();
+    uint32_t phase = agent_phase();
+    if (phase == AGENT_OFF) {
+        threads_disarm(t);
+        return false;
+    }
+    if (phase == AGENT_RUNNING) {
+        publish_thread(t);
+        if (t->slot)
+            return true;
+        struct segment_count *c = &agent_process->segment->unplaced[SEGMENT_SAMPLE - 1];
+        __atomic_fetch_add(&c->generated, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&c->lost, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&c->value, value, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&c->value_lost, value, __ATOMIC_RELAXED);
+        return false;
+    }
+    t->missed++;
+    t->missed_value += value;
+    return false;
+}
+
+static void record(struct agent_thread *t, uint64_t time, uint64_t value, const void *ucontext)
+{
+    struct unwind_regs regs;
+    struct unwind_end end = {0};
+    bool foreign;
+    unwind_regs_from_ucontext(&regs, ucontext);
+    size_t count = stack_walk(t, &regs, &end, &foreign);
+    bool late = value > LATE_NS && value > 8 * agent_settings.interval;
+    struct segment_sample s = {.time = time,
+                               .value = value,
+                               .count = (uint16_t)count,
+                               .interrupted = (uint16_t)end.interrupted,
+                               .guessed = (uint16_t)end.guessed,
+                               .reason = (uint8_t)end.reason,
+                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0)};
+    uint64_t head[SAMPLE_WORDS];
+    memcpy(head, &s, sizeof s);
+    ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, t->address, count);
+}
+
+static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
+{
+    uint64_t begin = agent_now();
+    if (!has_slot(t, value))
+        return;
+    /* With a collector that is gone or asleep the walk would be for nothing. */
+    if (ring_has_room(t, SAMPLE_WORDS + 1))
+        record(t, begin, value, ucontext);
+    else
+        ring_drop(t, SEGMENT_SAMPLE, value);
+    __atomic_fetch_add(&t->slot->cost, agent_now() - begin, __ATOMIC_RELAXED);
+}
+
+/* The wait that our signal cut short goes on as if nothing had been. */
+static void restart(void *ucontext)
+{
+    struct unwind_module code;
+    uint64_t ip = arch_ip(ucontext);
+    if (agent_settings.signal == SIGRTMAX && unwind_map_find(&agent_map, ip, &code) &&
+        ip - code.start >= arch_code_before)
+        arch_restart(ucontext);
+}
+
+void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
+{
+    struct agent_thread *t;
+    int saved = errno;
+    if (!threads_of_signal(info, &t)) {
+        signals_pass_on(signal, info);
+    } else if (t) {
+        take(t, (1 + (uint64_t)(uint32_t)info->si_overrun) * agent_settings.interval, ucontext);
+        restart(ucontext);
+    } else {
+        restart(ucontext);
+    }
+    errno = saved;
+}

@@ -1,0 +1,156 @@
+/*
+ * The constructor. Without a session in the environment it returns at once and everything here
+ * stays inert for good. It never waits: a collector that is not there is no reason to be late.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "agent/agent.h"
+#include "agent/arch.h"
+#include "agent/fork.h"
+#include "agent/modules.h"
+#include "agent/publish.h"
+#include "agent/real.h"
+#include "agent/sample.h"
+#include "agent/session.h"
+#include "agent/signals.h"
+#include "agent/threads.h"
+
+static uint64_t number(const char *text, uint64_t otherwise, uint64_t max)
+{
+    uint64_t n = 0;
+    if (!text || !*text)
+        return otherwise;
+    for (; *text; text++) {
+        if (*text < '0' || *text > '9' || n > max)
+            return otherwise;
+        n = n * 10 + (uint64_t)(*text - '0');
+    }
+    return n <= max ? n : otherwise;
+}
+
+static bool text_take(char *to, size_t size, const char *from)
+{
+    size_t len = from ? strlen(from) : 0;
+    if (len == 0 || len >= size)
+        return false;
+    memcpy(to, from, len + 1);
+    return true;
+}
+
+static bool settings_read(void)
+{
+    struct agent_settings *s = &agent_settings;
+    if (!text_take(s->address, sizeof s->address, getenv(SESSION_ADDRESS)))
+        return false;
+    text_take(s->rows, sizeof s->rows, getenv(SESSION_ROWS));
+    uint64_t rate = number(getenv(SESSION_RATE), SESSION_RATE_DEFAULT, SESSION_RATE_MAX);
+    s->interval = rate ? 1000000000u / rate : 0;
+    s->ring_bytes = (uint32_t)number(getenv(SESSION_RING), SESSION_RING_DEFAULT, SEGMENT_RING_MAX);
+    struct segment_layout unused;
+    if (!segment_layout(8, s->ring_bytes, AGENT_MODULES, &unused))
+        s->ring_bytes = SESSION_RING_DEFAULT;
+    long len = raw3(SYS_readlink, "/proc/self/exe", s->exe, sizeof s->exe - 1);
+    s->exe[len > 0 ? len : 0] = 0;
+    return true;
+}
+
+/* How many seccomp filters are in force ("Seccomp_filters:", Linux 5.9; before that the mode). By
+ * calls that the loader itself has just made, so they are allowed. */
+static uint64_t filters_in_force(void)
+{
+    static const char count[] = "\nSeccomp_filters:\t", mode[] = "\nSeccomp:\t";
+    char text[4096];
+    long fd = raw4(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return 0;
+    long got = raw3(SYS_read, fd, text, sizeof text - 1);
+    raw1(SYS_close, fd);
+    text[got > 0 ? got : 0] = 0;
+    const char *at = strstr(text, count);
+    at = at ? at + sizeof count - 1 : strstr(text, mode);
+    if (!at)
+        return 0;
+    at += *at == '\n' ? sizeof mode - 1 : 0;
+    uint64_t n = 0;
+    for (; *at >= '0' && *at <= '9'; at++)
+        n = n * 10 + (uint64_t)(*at - '0');
+    return n;
+}
+
+/* A program of the tree may have put a filter on itself and then run this one under it, and that
+ * filter may kill for what we need. What the collector itself lives under is no hindrance. */
+static bool filtered(void)
+{
+    return filters_in_force() > number(getenv(SESSION_FILTERS), 0, 1000);
+}
+
+static void stacks_learn(void)
+{
+    struct agent_settings *s = &agent_settings;
+    struct rlimit limit = {.rlim_cur = 8u << 20};
+    raw4(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &limit);
+    /* The sixteen random bytes lie above the arguments, at the top of the initial stack. */
+    s->main_stack_end = getauxval(AT_RANDOM) & ~7ull;
+    s->main_stack_size = limit.rlim_cur < 64u << 20 ? limit.rlim_cur : 64u << 20;
+    pthread_attr_t attr;
+    size_t size = 0;
+    if (pthread_attr_init(&attr) == 0) {
+        pthread_attr_getstacksize(&attr, &size);
+        pthread_attr_destroy(&attr);
+    }
+    s->other_stack_size = size;
+}
+
+static bool process_make(void)
+{
+    size_t size = (sizeof(struct agent_process) + 4095) & ~4095ul;
+    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0);
+    if (at < 0 && at > -4096) {
+        session_send(SESSION_REFUSED, SESSION_NO_MEMORY, (int)-at, -1);
+        return false;
+    }
+    long wiped = raw3(SYS_madvise, at, size, MADV_WIPEONFORK);
+    if (wiped != 0) {
+        raw2(SYS_munmap, at, size);
+        session_send(SESSION_REFUSED, SESSION_NO_WIPE, (int)-wiped, -1);
+        return false;
+    }
+    struct agent_process *p = (struct agent_process *)at;
+    p->pid = (int32_t)raw0(SYS_getpid);
+    p->start = agent_now();
+    p->phase = AGENT_WAITING;
+    __atomic_store_n(&agent_process, p, __ATOMIC_RELEASE);
+    return true;
+}
+
+__attribute__((constructor)) static void agent_start(void)
+{
+    if (!settings_read() || filtered())
+        return;
+    real_resolve();
+    stacks_learn();
+    if (!process_make())
+        return;
+    publish_segment();
+    if (agent_phase() == AGENT_OFF)
+        return;
+    if (agent_settings.interval && !signals_init(sample_on_signal))
+        agent_declare(SEGMENT_NO_SIGNAL);
+    if (!threads_init() || !fork_init())
+        return;
+    agent_settings.active = true;
+    modules_refresh();
+    signals_unblock();
+    const struct agent_settings *s = &agent_settings;
+    threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
+    threads_scan();
+}

@@ -1,0 +1,102 @@
+/*
+ * The collector's side of the agents: a session socket that processes of the tree report to, and
+ * the segments they hand over. Call agents_drain when agents_fd is readable and every 100 ms or
+ * so; it tells the sink, in this order for each process: process, mapping…, thread, sample…,
+ * thread_end, process_end. Times are CLOCK_MONOTONIC ns.
+ *
+ * A target may write anything into its segment. Everything is copied, then checked: a forged one
+ * yields nonsense numbers for its own process at worst, within bounds of memory and time.
+ */
+#ifndef SONDE_AGENTS_H
+#define SONDE_AGENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/segment.h"
+
+struct agents_options {
+    const char *library; /* libsonde.so */
+    const char *preload; /* LD_PRELOAD that the target had anyway, or NULL */
+    const char *rows;    /* folder of compiled unwind rows, or NULL */
+    uint32_t rate;       /* samples a second of CPU; 0: no samples */
+    uint32_t ring_bytes; /* of each thread, 0 for the usual size */
+};
+
+struct agents_process {
+    pid_t pid, parent;
+    uint32_t epoch; /* 0, then one more after each exec */
+    uint64_t start; /* of this image, or of the fork */
+    uint64_t interval;
+    uint32_t flags; /* enum segment_flag, may gain bits until the end */
+    uint32_t threads_refused;
+    bool execed;      /* at process_end: it goes on in another image */
+    bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
+    void *user;       /* the sink's, from `process` on */
+    const char *comm; /* bytes from the target: any but NUL */
+    const char *exe;
+};
+
+struct agents_mapping {
+    uint64_t start, end;   /* executable, in the process */
+    uint64_t bias, offset; /* address - vaddr in the file; file offset of start */
+    uint64_t since;
+    const char *path; /* "" when it is unknown; "[vdso]" */
+    const uint8_t *build_id;
+    size_t build_id_len;
+};
+
+struct agents_thread {
+    pid_t tid;
+    uint64_t start, end; /* end is 0 while it runs */
+    char name[16];
+    bool sampled; /* it has a timer */
+    /* At thread_end: generated = recorded + lost, and recorded is what the sink was given. */
+    uint64_t generated, recorded, lost;
+    uint64_t value, value_lost; /* CPU ns */
+    uint64_t cost;              /* ns spent by the agent in this thread */
+    void *user;
+};
+
+struct agents_sample {
+    uint64_t time, value; /* value: CPU ns since the thread's previous sample */
+    const uint64_t *address;
+    size_t count;       /* innermost first; out[0] is exact, the others are return addresses */
+    size_t interrupted; /* the other exact one, see unwind/walk.h; or 0 */
+    uint8_t reason;     /* enum unwind_reason */
+    uint8_t flags;      /* enum segment_sample_flag */
+};
+
+/* Any of these may be NULL. */
+struct agents_sink {
+    void (*process)(void *context, struct agents_process *p);
+    /* New or changed; replaces what was in its range, as mmap does. */
+    void (*mapping)(void *context, struct agents_process *p, const struct agents_mapping *m);
+    void (*thread)(void *context, struct agents_process *p, struct agents_thread *t);
+    void (*sample)(void *context, struct agents_process *p, struct agents_thread *t,
+                   const struct agents_sample *s);
+    void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);
+    void (*process_end)(void *context, struct agents_process *p);
+    /* A process that is not observed; `why` is a clause for the user. */
+    void (*refused)(void *context, pid_t pid, const char *why);
+};
+
+struct agents;
+
+int agents_new(const struct agents_options *options, struct agents **out, struct error *err);
+void agents_free(struct agents *a); /* NULL-safe; what was not drained is gone */
+
+/* "K=V" strings for the target's environment, NULL-terminated; they live as long as `a`. */
+const char *const *agents_environment(const struct agents *a);
+
+int agents_fd(const struct agents *a); /* to poll for reading */
+void agents_drain(struct agents *a, const struct agents_sink *sink, void *context);
+/* The last call: drains, then ends every process that is left. */
+void agents_finish(struct agents *a, const struct agents_sink *sink, void *context);
+
+size_t agents_processes(const struct agents *a); /* alive now */
+
+#endif

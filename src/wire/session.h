@@ -1,0 +1,45 @@
+/*
+ * How an agent finds its collector and what it says: the environment variables that the collector
+ * gives its child, and the one datagram that each process sends to the session's socket
+ * (AF_UNIX, SOCK_SEQPACKET). A segment's memfd rides along as SCM_RIGHTS. There is no answer.
+ */
+#ifndef SONDE_WIRE_SESSION_H
+#define SONDE_WIRE_SESSION_H
+
+#include <stdint.h>
+
+#define SESSION_ADDRESS "SONDE_SESSION"       /* "@name" (abstract) or a path; without it: inert */
+#define SESSION_RATE "SONDE_SESSION_RATE"     /* samples a second of CPU time, 0: none */
+#define SESSION_RING "SONDE_SESSION_RING"     /* bytes of a thread's ring, a power of two */
+#define SESSION_ROWS "SONDE_SESSION_ROWS"     /* folder of compiled unwind rows */
+#define SESSION_FILTERS "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under */
+
+#define SESSION_MAGIC 0x316573736e6f73ull /* "sonsse1" */
+#define SESSION_VERSION 1
+#define SESSION_RATE_DEFAULT 100
+#define SESSION_RATE_MAX 10000
+#define SESSION_RING_DEFAULT 65536
+
+enum session_kind {
+    SESSION_SEGMENT = 1, /* here is my segment */
+    SESSION_REFUSED = 2, /* this process is not observed, `reason` says why */
+};
+
+enum session_reason {
+    SESSION_NO_REASON = 0,
+    SESSION_NO_MEMFD = 1,      /* memfd_create or its seals were refused */
+    SESSION_LIMIT_FSIZE = 2,   /* RLIMIT_FSIZE is smaller than any segment */
+    SESSION_NO_MEMORY = 3,     /* the segment could not be mapped */
+    SESSION_NO_WIPE = 4,       /* MADV_WIPEONFORK is missing: Linux before 4.14 */
+    SESSION_REASONS
+};
+
+struct session_hello {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t kind;
+    uint32_t reason;
+    int32_t error; /* errno with reason, or 0 */
+};
+
+#endif
