@@ -25,12 +25,13 @@ struct launch_options {
 struct launch {
     pid_t pid;
     int go;     /* a byte here lets it exec */
-    int failed; /* gives errno if exec failed, end of file if it went well */
+    int failed; /* tells what failed; end of file if it went well */
 };
 
 int launch_start(const struct launch_options *o, struct launch *l, struct error *err);
-/* Lets it run. 0, or the errno with which exec failed (the child is then reaped). */
-int launch_go(struct launch *l);
+/* Lets it run. If it could not be started it is reaped, and *exec_errno is why exec itself failed,
+ * 0 if something else did. */
+int launch_go(struct launch *l, const struct launch_options *o, int *exec_errno, struct error *err);
 /* Ends it before it ran. */
 void launch_cancel(struct launch *l);
 

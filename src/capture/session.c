@@ -167,6 +167,7 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
         return rc;
     raise_file_limit();
     s->perf = perf_new(&s->options->perf);
+    s->tasks.counters = perf_cpus(s->perf);
     rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
         return 0;
@@ -203,10 +204,9 @@ static int start_command(struct session *s, struct error *err)
         launch_cancel(&s->launch);
         return rc;
     }
-    s->result->exec_errno = launch_go(&s->launch);
-    if (s->result->exec_errno)
-        return error_set(err, FAULT_SYSTEM, "cannot run %s: %s", s->options->launch->argv[0],
-                         strerror(s->result->exec_errno));
+    rc = launch_go(&s->launch, s->options->launch, &s->result->exec_errno, err);
+    if (rc)
+        return rc;
     s->child = s->launch.pid;
     s->result->started = true;
     char path[4096];
@@ -237,9 +237,11 @@ static void reap_child(struct session *s)
         return;
     s->result->ended = true;
     collect_all(s, clock_now() - HOLD_BACK);
-    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024);
-    tasks_on_cpu(&s->tasks, s->child, cpu);
+    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024,
+                    clock_now());
+    tasks_on_cpu_seen(&s->tasks, s->child, cpu);
     s->child = 0;
+    s->reaped = clock_now();
 }
 
 static void on_interrupt(struct session *s, const struct signalfd_siginfo *info)
@@ -306,7 +308,8 @@ static bool is_over(const struct session *s, uint64_t now)
     const struct session_options *o = s->options;
     if (s->stop || (o->duration && now - s->start >= o->duration))
         return true;
-    if (s->child)
+    /* What the command started last may still be on its way to us. */
+    if (s->child || (s->reaped && now - s->reaped < 2 * HOLD_BACK))
         return false;
     if (s->agents && agents_processes(s->agents))
         return false;
@@ -326,11 +329,11 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
     poll(fds, n, (int)timeout);
 }
 
-static void on_exit_status(void *context, pid_t pid, int status)
+static void on_exit_status(void *context, pid_t pid, int status, uint64_t time)
 {
     struct session *s = context;
     if (pid != s->launch.pid)
-        tasks_on_status(&s->tasks, pid, status, 0);
+        tasks_on_status(&s->tasks, pid, status, 0, time);
 }
 
 /* Statuses come by another way than the records: they may be early, never late. */
@@ -424,6 +427,7 @@ static int begin(struct session *s, struct error *err)
         return start_command(s, err);
     declare_events(s);
     s->perf = perf_new(&o->perf);
+    s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);
     return rc ? rc : attach_all(s, err);
