@@ -57,7 +57,8 @@ struct agent_process {
     uint32_t claims_failed;
     uint32_t flags; /* the same */
     int32_t pid;
-    uint64_t start;
+    uint64_t loads, unloads; /* by the loader, as of the last look */
+    uint64_t start;          /* 0: when the segment is made */
     struct segment_header *segment;
     struct segment_layout layout;
     uint32_t slots;

@@ -77,7 +77,7 @@ static void header_fill(struct segment_header *h, const struct segment_layout *l
     h->pid = (uint32_t)raw0(SYS_getpid);
     h->parent = (uint32_t)raw0(SYS_getppid);
     h->clock = CLOCK_MONOTONIC;
-    h->start = p->start;
+    h->start = p->start ? p->start : agent_now();
     h->interval = s->interval;
     h->signal = (uint32_t)s->signal;
     h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) : 0;
