@@ -75,7 +75,7 @@ static const struct command_example examples[] = {
      "the dearest function, for a script"},
     {0}};
 
-static const char *const see_also[] = {"graph", "export", "diff", NULL};
+static const char *const see_also[] = {"run", "graph", "export", "symbolize", NULL};
 
 /* Puts the nearest name after the sentence: "did you mean parse_line?" */
 static void add_nearest(const struct tree *t, const char *function, struct error *err)
