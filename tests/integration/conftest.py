@@ -7,6 +7,8 @@
 
 import os
 import pathlib
+import pwd
+import shutil
 import subprocess
 
 import pytest
@@ -120,3 +122,37 @@ def started(environment):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def nobody(environment, sonde_path):
+    """nobody(command) -> Run, as an ordinary user with a folder of its own."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can become another user here")
+    user = pwd.getpwnam("nobody")
+    folder = pathlib.Path(subprocess.run(["mktemp", "-d"], stdout=subprocess.PIPE, text=True,
+                                         check=True).stdout.strip())
+    copy = folder / "sonde"
+    shutil.copy(sonde_path, copy)
+    folder.chmod(0o755)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+
+    def call(*arguments, env=None, **more):
+        everything = {**environment, "HOME": str(folder), **(env or {})}
+        return run(["setpriv", "--reuid", user.pw_uid, "--regid", user.pw_gid, "--clear-groups",
+                    copy, *arguments], cwd=folder, **more,
+                   env={key: value for key, value in everything.items() if value is not None})
+    call.folder = folder
+    yield call
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def public_target(nobody, target):
+    """As target, where that user can read it."""
+    def find(name):
+        copy = nobody.folder / name
+        shutil.copy(target(name), copy)
+        copy.chmod(0o755)
+        return copy
+    return find
