@@ -166,7 +166,7 @@ static size_t read_counted(void *ctx, const struct cpython_piece *piece, size_t 
 static void check_thread(const struct cpython *py, pid_t pid, const struct cpython_thread *thread,
                          const struct truth_thread *truth)
 {
-    static struct cpython_frame frame[DEPTH];
+    static struct cpython_frame frame[DEPTH], first[DEPTH];
     static struct cpython_ahead ahead;
     struct counted counted = {0};
     cpython_memory_remote(&counted.memory, pid, NULL);
@@ -180,7 +180,11 @@ static void check_thread(const struct cpython *py, pid_t pid, const struct cpyth
         size_t count = cpython_walk(py, walk ? &bulk : &memory, thread->state, frame, DEPTH, &end);
         assert_int_equal(end.reason, CPYTHON_COMPLETE);
         assert_int_equal(count, truth->count);
-        for (size_t i = 0; i < count; i++)
+        if (walk)
+            assert_memory_equal(frame, first, count * sizeof(frame[0]));
+        else
+            memcpy(first, frame, count * sizeof(frame[0]));
+        for (size_t i = 0; !walk && i < count; i++)
             check_frame(py, &memory, &frame[i], &truth->frame[i]);
         check_entries(py, frame, count, truth);
         if (walk == 2)
