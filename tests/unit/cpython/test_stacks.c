@@ -41,7 +41,8 @@ static void parse_frame(struct truth_thread *t, char *line)
     char *save, *name = strtok_r(line, "\t", &save), *qualname = strtok_r(NULL, "\t", &save);
     char *file = strtok_r(NULL, "\t", &save), *number = strtok_r(NULL, "\t", &save);
     assert_non_null(number);
-    t->frame = realloc(t->frame, (t->count + 1) * sizeof(*t->frame));
+    if (!(t->count & (t->count - 1))) /* doubles at each power of two */
+        t->frame = realloc(t->frame, (t->count ? 2 * t->count : 1) * sizeof(*t->frame));
     struct truth_frame *f = &t->frame[t->count++];
     snprintf(f->name, sizeof(f->name), "%s", name);
     snprintf(f->qualname, sizeof(f->qualname), "%s", qualname);
