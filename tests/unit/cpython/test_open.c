@@ -184,7 +184,8 @@ static void test_two(void **state)
     struct interpreter_module module;
     if (glob("~/.pyenv/versions/2.7*/bin/python2.7", GLOB_TILDE, NULL, &found))
         skip();
-    struct interpreter_run run = interpreter_start(found.gl_pathv[0], "/dev/stdin", NULL, NULL);
+    struct interpreter_run run =
+        interpreter_start(found.gl_pathv[0], "-c", "import time; time.sleep(100)", NULL);
     cpython_memory_remote(&memory, run.pid, NULL);
     int fault = CPYTHON_NOT_PYTHON;
     for (int i = 0; i < 500 && fault == CPYTHON_NOT_PYTHON; i++, usleep(10000))
