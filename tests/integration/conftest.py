@@ -74,14 +74,21 @@ def sonde(sonde_path, environment):
 
 
 @pytest.fixture(scope="session")
-def target(build):
-    """target("shares") -> path of the program, built if need be."""
-    def find(name):
-        product = f"tests/targets/{name}"
+def built(build):
+    """built("bench/make_recording") -> path of what the build folder holds, built if need be."""
+    def find(product):
         done = subprocess.run(["ninja", "-C", build, "--quiet", product], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout
         return build / product
+    return find
+
+
+@pytest.fixture(scope="session")
+def target(built):
+    """target("shares") -> path of the program."""
+    def find(name):
+        return built(f"tests/targets/{name}")
     return find
 
 

@@ -4,7 +4,6 @@ them with a warning; never a crash, and never without an end."""
 import os
 import random
 import shutil
-import subprocess
 import time
 
 import pytest
@@ -212,13 +211,10 @@ def test_f7_names_without_end(harness, tmp_path, name):
 
 
 @pytest.fixture(scope="module")
-def sample(build, tmp_path_factory, sonde_path):
-    """The bytes of a recording of several blocks, and how many samples it has."""
+def sample(target, tmp_path_factory, sonde_path):
+    """The bytes of a recording of several blocks."""
     path = tmp_path_factory.mktemp("sample") / "sample.sonde"
-    program = build / "tests/targets/threads"
-    subprocess.run(["ninja", "-C", build, "--quiet", "tests/targets/threads"], check=True,
-                   stdout=subprocess.DEVNULL)
-    made = run([sonde_path, "run", "--wall", "-o", path, "--", program, 2000000])
+    made = run([sonde_path, "run", "--wall", "-o", path, "--", target("threads"), 1200000])
     assert made.status == 0, made
     return path.read_bytes()
 
