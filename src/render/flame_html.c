@@ -118,9 +118,9 @@ static uint64_t box_field(const struct page *g, const struct flame_box *box, int
     case 4:
         return box->line;
     case 5:
-        return box->start;
+        return g->picture->flame->compares ? box->before : box->start;
     default:
-        return box->width;
+        return g->picture->flame->compares ? box->after : box->width;
     }
 }
 
@@ -159,12 +159,17 @@ static void put_boxes(struct page *g)
 {
     static const char *const fields[] = {"depth", "symbol", "self", "count",
                                          "line",  "start",  "width"};
+    static const char *const sides[] = {"before", "after"};
     const struct flame *f = g->picture->flame;
     json_key(&g->j, "boxes");
     json_open_object(&g->j);
     for (int field = 0; field < (f->chart ? 7 : 5); field++) {
         json_key(&g->j, fields[field]);
         json_open_array(&g->j);
+    json_object(&g->j);
+    for (int field = 0; field < (f->chart || f->compares ? 7 : 5); field++) {
+        json_key(&g->j, f->compares && field >= 5 ? sides[field - 5] : fields[field]);
+        json_array(&g->j);
         for (size_t i = 0; i < f->boxes.len; i++)
             json_uint(&g->j, box_field(g, &f->boxes.data[i], field));
         json_end(&g->j);
@@ -189,6 +194,7 @@ static void put_facts(struct page *g)
     const char *host = profile_meta_get(p, "host");
     json_put_string(&g->j, "kind", kinds[g->picture->kind]);
     json_put_string(&g->j, "title", flame_title(g->picture));
+    json_put_bool(&g->j, "compares", g->picture->flame->compares);
     json_put_string(&g->j, "event", s->label.data);
     json_put_string(&g->j, "unit", units[s->unit]);
     json_put_uint(&g->j, "scale", g->scale);

@@ -10,6 +10,8 @@ static void put_value(struct json *j, const struct view_column *as, struct view_
         json_text(j, value.text);
     else if (as->kind == VIEW_PERCENT)
         json_double(j, value.percent);
+    else if (as->change)
+        json_int(j, value.change);
     else
         json_uint(j, value.number);
 }
