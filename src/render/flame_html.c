@@ -163,13 +163,9 @@ static void put_boxes(struct page *g)
     const struct flame *f = g->picture->flame;
     json_key(&g->j, "boxes");
     json_open_object(&g->j);
-    for (int field = 0; field < (f->chart ? 7 : 5); field++) {
-        json_key(&g->j, fields[field]);
-        json_open_array(&g->j);
-    json_object(&g->j);
     for (int field = 0; field < (f->chart || f->compares ? 7 : 5); field++) {
         json_key(&g->j, f->compares && field >= 5 ? sides[field - 5] : fields[field]);
-        json_array(&g->j);
+        json_open_array(&g->j);
         for (size_t i = 0; i < f->boxes.len; i++)
             json_uint(&g->j, box_field(g, &f->boxes.data[i], field));
         json_end(&g->j);

@@ -205,14 +205,13 @@ static enum paint heat(double percent)
     return percent >= 20 ? PAINT_HOT : percent >= 5 ? PAINT_WARM : PAINT_NONE;
 }
 
-static void write_bar(struct terminal *t, double percent, enum paint paint)
 static enum paint direction(const struct view_column *c, struct view_value v)
 {
     double by = c->kind == VIEW_PERCENT ? v.percent : (double)v.change;
     return !v.known || v.faint || by == 0 ? PAINT_NONE : by > 0 ? PAINT_WORSE : PAINT_BETTER;
 }
 
-static void write_bar(struct terminal *t, double percent)
+static void write_bar(struct terminal *t, double percent, enum paint paint)
 {
     struct text bar = TEXT_INIT;
     double halves = percent / 100 * BAR_WIDTH * 2 + 0.5;
