@@ -1,5 +1,4 @@
 /* From perf's records to the recording's, one function a kind. */
-#include "base/clock.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
@@ -95,7 +94,6 @@ static void on_record(struct session *s, const struct perf_record *r)
 void collect_records(struct session *s, uint64_t until)
 {
     struct perf_record r;
-    perf_dither(s->perf, clock_now());
     perf_refresh(s->perf);
     while (perf_next(s->perf, until, &r))
         on_record(s, &r);

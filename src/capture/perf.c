@@ -47,32 +47,6 @@ size_t perf_poll_fds(const struct perf *p, const int **fds)
     return p->poll.len;
 }
 
-#define DITHER_EVERY (40 * 1000000ull)
-#define DITHER_SPREAD 0.15
-/* Each change interrupts the CPUs that the event is active on: not for crowds. */
-#define DITHER_EVENTS_MAX 128
-
-static double next_random(struct perf *p)
-{
-    p->random ^= p->random << 13;
-    p->random ^= p->random >> 7;
-    p->random ^= p->random << 17;
-    return (double)(p->random >> 11) / (double)(1ull << 53);
-}
-
-void perf_dither(struct perf *p, uint64_t now)
-{
-    if (!p->timed.len || p->timed.len > DITHER_EVENTS_MAX || now - p->last_dither < DITHER_EVERY)
-        return;
-    if (!p->last_dither)
-        p->random = now | 1;
-    p->last_dither = now;
-    double rate = (double)p->options.rate * (1 + DITHER_SPREAD * (2 * next_random(p) - 1));
-    uint64_t period = (uint64_t)(1e9 / rate);
-    for (size_t i = 0; i < p->timed.len; i++)
-        ioctl(p->timed.data[i], PERF_EVENT_IOC_PERIOD, &period);
-}
-
 void perf_refresh(struct perf *p)
 {
     for (size_t i = 0; i < p->cpus.len; i++) {
@@ -158,7 +132,6 @@ void perf_free(struct perf *p)
     vector_release(&p->cpus);
     vector_release(&p->fds);
     vector_release(&p->poll);
-    vector_release(&p->timed);
     map_release(&p->ids);
     free(p);
 }

@@ -51,11 +51,6 @@ size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a 
 /* Descriptors to poll for readability; wakes when a ring is a quarter full. */
 size_t perf_poll_fds(const struct perf *p, const int **fds);
 
-/* Changes the rate of time-driven events a little, at random: a program that does the same thing
- * over and over in step with a fixed period would show only one side of it. Rates are spread evenly
- * around the one asked for, so each sample still stands for the same time. Call it now and then. */
-void perf_dither(struct perf *p, uint64_t now);
-
 /* Takes note of what the rings hold now; call before a round of perf_next. */
 void perf_refresh(struct perf *p);
 /* The next record in time order that is older than `until`. True and *r (valid until the next

@@ -29,8 +29,6 @@ struct perf {
     VECTOR(struct perf_cpu) cpus;
     VECTOR(struct perf_fd) fds;
     VECTOR(int) poll;
-    VECTOR(int) timed; /* events that sample by time, see perf_dither */
-    uint64_t random, last_dither;
     struct map ids;     /* event id -> index, see perf_event_of */
     struct ring *taken; /* whose record was handed out last */
     uint64_t malformed;

@@ -215,8 +215,6 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
     if (fd < 0)
         return -1;
     keep(p, fd, event);
-    if (event < PERF_EVENTS_MAX && p->options.event[event].timed && p->options.event[event].by_rate)
-        *vector_push(&p->timed) = fd;
     if (c->samples_fd)
         return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->samples_fd);
     size_t pages = open_ring(&c->samples, fd, p->ability.ring_bytes / 4096, SAMPLE_RING_PAGES_MIN);
