@@ -55,8 +55,8 @@ struct progress {
     bool shared; /* the command prints on the same terminal: its prompts must not be wiped out */
 };
 
-/* One line that is written over and over; cleared before anything else is said. The cursor goes back
- * to its start, so that what a program prints takes its place. */
+/* One line that is written over and over; cleared before anything else is said. The cursor goes
+ * back to its start, so that what a program prints takes its place. */
 static void show_progress(void *context, const struct session_progress *p)
 {
     struct progress *progress = context;
