@@ -161,7 +161,7 @@ def test_t27_disk_full(harness, small_disk, recording):
 def test_t27_the_last_word_has_no_room(harness, small_disk, recording):
     """All samples fit, the names at the end do not."""
     disk = small_disk(4096)
-    run_of = harness("steady", 100000, options=FAST)
+    run_of = harness("steady", 250000, options=FAST)
     run_of.path = disk / "full.sonde"
     made = run_of.record().made
     assert_stopped_by(made, run_of.alone(), "No space left on device")
@@ -247,7 +247,7 @@ def test_t31_hostile_names(harness, target, tmp_path):
     not reach the terminal."""
     program = tmp_path / "evil\x1b[2Jname\n\"'"
     shutil.copy(target("shares"), program)
-    run_of = harness(program, "300000", "\x1b]0;owned\x07", "a\rb")
+    run_of = harness(program, "300000", "1000", "\x1b]0;owned\x07", "a\rb")
     recording = run_of.record()
     for options in ((), ("--processes",), ("--threads",), ("--tree",), ("--modules",)):
         shown = recording.show(*options).stdout
