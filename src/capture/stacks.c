@@ -113,9 +113,6 @@ static uint32_t user_stack(struct stacks *s, const struct space *space, const st
                                    .size = r->stack_len,
                                    .read = read_word,
                                    .ctx = &remote};
-    /* Inside execve the old program is gone and the new one not there yet: only the kernel runs. */
-    if (r->in_kernel && !space_find(space, regs.value[UNWIND_IP]))
-        return 0;
     size_t n = unwind_walk(&space->unwind, &regs, &memory, s->address, STACK_DEPTH_MAX, &end);
     return stacks_of_addresses(s, space, s->address, n, end.interrupted,
                                end.reason == UNWIND_COMPLETE);
