@@ -17,6 +17,7 @@
 #define PERIOD 1000000ull
 #define MODULES 16
 #define INLINED_EVERY 7
+#define THREADS_A_PROCESS 4
 
 struct shape {
     uint64_t samples, stacks, functions, threads;
@@ -87,12 +88,17 @@ static void make_stacks(struct writer *w, const struct shape *s, const uint32_t 
     free(depth);
 }
 
+/* Code belongs to a process: a run of stacks is met by the threads of one process only. */
+#define RUN 256
+
 static void make_samples(struct writer *w, const struct shape *s, const uint32_t *stacks,
                          const uint32_t *threads, uint32_t event)
 {
+    uint64_t groups = (s->threads + THREADS_A_PROCESS - 1) / THREADS_A_PROCESS;
     for (uint64_t i = 0; i < s->samples; i++) {
         uint64_t at = next_random() % 4 ? skewed(s->stacks) : next_random() % s->stacks;
-        writer_sample(w, event, START + i * (PERIOD / 8), threads[skewed(s->threads)],
+        uint64_t thread = at / RUN % groups * THREADS_A_PROCESS + skewed(THREADS_A_PROCESS);
+        writer_sample(w, event, START + i * (PERIOD / 8), threads[thread % s->threads],
                       stacks[at + 1], PERIOD);
     }
 }
@@ -101,13 +107,13 @@ static void make_target(struct writer *w, const struct shape *s, uint32_t *threa
 {
     uint32_t process = 0, parent = WRITER_NONE;
     for (uint64_t i = 0; i < s->threads; i++) {
-        if (i % 4 == 0) {
+        if (i % THREADS_A_PROCESS == 0) {
             process = writer_process(w, (int32_t)(1000 + i), parent, START);
             writer_exec(w, process, START, "synthetic", "/usr/bin/synthetic", "synthetic --size");
             parent = parent == WRITER_NONE ? process : parent;
         }
         threads[i] = writer_thread(w, process, (int32_t)(1000 + i), START);
-        writer_thread_name(w, threads[i], i % 4 ? "worker" : "synthetic");
+        writer_thread_name(w, threads[i], i % THREADS_A_PROCESS ? "worker" : "synthetic");
     }
 }
 

@@ -12,19 +12,30 @@
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
 
-extern const struct command command_attach, command_export, command_help, command_import,
-    command_merge, command_report, command_run;
+extern const struct command command_run;
+extern const struct command command_attach;
+extern const struct command command_report;
+extern const struct command command_graph;
+extern const struct command command_symbolize;
+extern const struct command command_export;
+extern const struct command command_import;
+extern const struct command command_merge;
+extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
 static const struct command *const commands[] = {
+    // clang-format off
     &command_run,
     &command_attach,
     &command_report,
+    &command_graph,
+    &command_symbolize,
     &command_export,
     &command_import,
     &command_merge,
     &command_help,
     NULL,
+    // clang-format on
 };
 
 static void out_of_memory(size_t size)

@@ -42,13 +42,16 @@ static void put_rest(struct view_section *s, const struct report *r, const struc
         rest.self += all[i].cost.self;
         rest.self_count += all[i].cost.self_count;
     }
-    char name[64];
-    snprintf(name, sizeof name, "… %zu more %s", count - shown, what);
+    struct text name = TEXT_INIT;
+    text_add(&name, "… ");
+    text_add_count(&name, count - shown);
+    text_format(&name, " more %s", what);
     struct view_value *row = view_row(s, 0, VIEW_REST);
     put_cost(r, row, &rest);
     row[TOTAL].known = row[TOTAL_PERCENT].known = row[TOTAL_SAMPLES].known = false;
-    row[NAME] = view_text(s, name);
+    row[NAME] = view_text(s, name.data);
     s->omitted = count - shown;
+    text_release(&name);
 }
 
 /* Every symbol that cost something, ranked. The caller frees it. */

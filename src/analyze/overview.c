@@ -145,9 +145,9 @@ void section_totals(struct view *v, const struct report *r)
         view_fact(s, sel->label.data, "utilization", "of one CPU", VIEW_PERCENT,
                   view_percent(sel->value, duration_of(p)))
             ->after = " of one CPU";
-    uint64_t threads = chosen_threads(sel);
-    view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(p->processes.len))->after =
-        plural(p->processes.len, " process", " processes");
+    uint64_t threads = chosen_threads(sel), processes = chosen_processes(sel);
+    view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(processes))->after =
+        plural(processes, " process", " processes");
     view_fact(s, "in", "threads", "threads", VIEW_COUNT, view_number(threads))->after =
         plural(threads, " thread", " threads");
     const char *cpus = profile_meta_get(p, "cpus");
@@ -304,19 +304,19 @@ void section_next(struct view *v, const struct report *r)
     struct view_section *s = view_add(v, VIEW_COMMANDS, "next", "Next");
     const char *top = top_function(s, v);
     if (!r->selection->count) {
-        suggest(s, r, "report", " --notes", NULL, "what the recorder had to say");
+        suggest(s, r, "report", " --notes", NULL, "why");
         return;
     }
     if (!p->symbolized && !top)
-        suggest(s, r, "symbolize", "", NULL, "names for the addresses");
-    suggest(s, r, "graph", "", NULL, "flame graph in a page of its own");
+        suggest(s, r, "symbolize", "", NULL, "find names");
+    suggest(s, r, "graph", "", NULL, "flame graph");
     suggest(s, r, "report", " --tree", NULL, "call tree");
     if (top) {
         suggest(s, r, "report", " --callers", top, "who calls it");
-        suggest(s, r, "report", " --lines", top, "its source, line by line");
+        suggest(s, r, "report", " --lines", top, "its source lines");
     }
     if (view_find(v, "waits") && !r->selection->waits)
-        suggest(s, r, "report", " --event wall", NULL, "running and waiting together");
+        suggest(s, r, "report", " --event wall", NULL, "with its waits");
 }
 
 void report_overview(struct view *v, const struct report *r)

@@ -145,14 +145,16 @@ void report_tree(struct view *v, const struct report *r)
     tree_release(&t);
 }
 
-/* One step down the heaviest branch; TREE_NONE where the node itself outweighs all below it. */
+/* One step down the heaviest branch; TREE_NONE where the node itself outweighs all below it, or
+ * where no branch has a hundredth of the whole. */
 static uint32_t heaviest_child(const struct tree *t, uint32_t node)
 {
     uint32_t best = TREE_NONE, c = t->nodes.data[node].first_child;
     for (; c != TREE_NONE; c = t->nodes.data[c].next)
         if (best == TREE_NONE || t->nodes.data[c].total > t->nodes.data[best].total)
             best = c;
-    if (best != TREE_NONE && t->nodes.data[node].self > t->nodes.data[best].total)
+    if (best == TREE_NONE || t->nodes.data[node].self > t->nodes.data[best].total ||
+        t->nodes.data[best].total < t->nodes.data[0].total / 100)
         return TREE_NONE;
     return best;
 }

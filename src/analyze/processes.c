@@ -1,6 +1,5 @@
 /* The tree of processes, and threads, with what each used; see report.h. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -35,7 +34,8 @@ struct family {
     uint64_t *counted; /* CPU time by the kernel, 0 if unknown */
     uint64_t *threads;
     uint32_t *first_child, *next; /* in the order of appearance */
-    bool *shown;
+    bool *chosen;                 /* has a thread in the selection */
+    bool *shown;                  /* gets a row: is chosen, or an ancestor of one that is */
     size_t shown_count;
 };
 
@@ -56,8 +56,12 @@ static void add_up(struct family *f)
         cost->self_count += c->count;
     }
     for (size_t i = 0; i < f->p->threads.len; i++) {
-        f->counted[f->p->threads.data[i].process] += f->p->threads.data[i].cpu;
-        f->threads[f->p->threads.data[i].process]++;
+        uint32_t process = f->p->threads.data[i].process;
+        if (!s->thread[i])
+            continue;
+        f->chosen[process] = true;
+        f->counted[process] += f->p->threads.data[i].cpu;
+        f->threads[process]++;
     }
 }
 
@@ -79,10 +83,12 @@ static void choose_shown(struct family *f, size_t limit)
 {
     size_t len = f->p->processes.len;
     struct ranked *all = memory_array(len + 1, sizeof *all);
+    size_t count = 0;
     for (uint32_t i = 0; i < len; i++)
-        all[i] = (struct ranked){.id = i, .name = "", .cost = f->cost[i]};
-    rank(all, len, REPORT_BY_SELF);
-    for (size_t i = 0; i < len; i++) {
+        if (f->chosen[i])
+            all[count++] = (struct ranked){.id = i, .name = "", .cost = f->cost[i]};
+    rank(all, count, REPORT_BY_SELF);
+    for (size_t i = 0; i < count; i++) {
         size_t fresh = 0;
         for (uint32_t at = all[i].id;
              at != PROFILE_NONE && !f->shown[at] && (!limit || !f->shown_count || fresh <= limit);
@@ -107,6 +113,7 @@ static void family_init(struct family *f, const struct report *r)
     f->threads = memory_array(len, sizeof *f->threads);
     f->first_child = memory_array(len, sizeof *f->first_child);
     f->next = memory_array(len, sizeof *f->next);
+    f->chosen = memory_array(len, sizeof *f->chosen);
     f->shown = memory_array(len, sizeof *f->shown);
     add_up(f);
     link_children(f);
@@ -119,6 +126,7 @@ static void family_release(struct family *f)
     free(f->threads);
     free(f->first_child);
     free(f->next);
+    free(f->chosen);
     free(f->shown);
 }
 
@@ -194,26 +202,29 @@ static void put_rest(struct view_section *s, const struct family *f)
 {
     struct cost rest = {0};
     uint64_t counted = 0, threads = 0;
-    s->omitted = f->p->processes.len - f->shown_count;
-    if (!s->omitted)
-        return;
     for (size_t i = 0; i < f->p->processes.len; i++) {
-        if (f->shown[i])
+        if (f->shown[i] || !f->chosen[i])
             continue;
+        s->omitted++;
         rest.self += f->cost[i].self;
         rest.self_count += f->cost[i].self_count;
         counted += f->counted[i];
         threads += f->threads[i];
     }
-    char name[64];
-    snprintf(name, sizeof name, "… %llu more", (unsigned long long)s->omitted);
+    if (!s->omitted)
+        return;
+    struct text name = TEXT_INIT;
+    text_add(&name, "… ");
+    text_add_count(&name, s->omitted);
+    text_add(&name, " more");
     struct view_value *row = view_row(s, 0, VIEW_REST);
     row[VALUE] = view_number(rest.self);
     row[PERCENT] = view_percent(rest.self, f->r->selection->value);
     row[COUNTED] = view_nonzero(counted);
     row[SAMPLES] = view_number(rest.self_count);
     row[THREADS] = view_number(threads);
-    row[NAME] = view_text(s, name);
+    row[NAME] = view_text(s, name.data);
+    text_release(&name);
 }
 
 static void put_tree(struct view_section *s, const struct family *f)
@@ -266,6 +277,20 @@ void section_processes(struct view *v, const struct report *r)
     put_tree(s, &f);
     put_rest(s, &f);
     family_release(&f);
+}
+
+uint64_t chosen_processes(const struct selection *s)
+{
+    const struct profile *p = s->profile;
+    bool *chosen = memory_array(p->processes.len + 1, sizeof *chosen);
+    uint64_t count = 0;
+    for (size_t i = 0; i < p->threads.len; i++) {
+        bool *process = &chosen[p->threads.data[i].process];
+        count += s->thread[i] && !*process;
+        *process = *process || s->thread[i];
+    }
+    free(chosen);
+    return count;
 }
 
 void report_processes(struct view *v, const struct report *r)

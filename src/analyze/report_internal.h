@@ -30,6 +30,8 @@ uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 /* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */
 void status_text(const struct profile_process *q, bool brief, struct text *out);
 
+uint64_t chosen_processes(const struct selection *s); /* that have a thread in it */
+
 void section_functions(struct view *v, const struct report *r);
 void section_processes(struct view *v, const struct report *r);
 void section_path(struct view *v, const struct report *r, size_t limit);

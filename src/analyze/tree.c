@@ -165,16 +165,17 @@ static uint32_t place_wait(struct builder *b, uint32_t node, uint32_t event)
     return child(b->t, node, (struct step){.symbol = *symbol});
 }
 
+static uint32_t place(struct builder *b, uint32_t base, uint32_t stack)
+{
+    if (!stack)
+        return place_empty(b, base);
+    return b->o->callers ? place_up(b, base, stack) : place_down(b, base, stack);
+}
+
 static void count_cell(struct builder *b, uint32_t base, const struct profile_cell *c)
 {
     struct tree *t = b->t;
-    uint32_t node;
-    if (!c->stack)
-        node = place_empty(b, base);
-    else if (b->o->callers)
-        node = place_up(b, base, c->stack);
-    else
-        node = place_down(b, base, c->stack);
+    uint32_t node = place(b, base, c->stack);
     if (b->o->waits && !b->o->callers && selection_event_waits(t->profile, c->event))
         node = place_wait(b, node, c->event);
     t->nodes.data[node].self += c->value;
@@ -244,6 +245,38 @@ static void count_groups(struct builder *b)
     free(cells);
 }
 
+static void count_cells(struct builder *b)
+{
+    size_t cursor = 0;
+    b->group = 1;
+    for (const struct profile_cell *c; (c = selection_next(b->s, &cursor));)
+        count_cell(b, 0, c);
+}
+
+/* What the threads have in common is added up first, and stacks are placed in the order of their
+ * indices: cells are many, and stand in the order of time. */
+static void count_stacks(struct builder *b)
+{
+    struct tree *t = b->t;
+    size_t cursor = 0, stacks = t->profile->stacks.len;
+    struct sum {
+        uint64_t value, count;
+    } *sums = memory_array(stacks, sizeof *sums);
+    for (const struct profile_cell *c; (c = selection_next(b->s, &cursor));) {
+        sums[c->stack].value += c->value;
+        sums[c->stack].count += c->count;
+    }
+    b->group = 1;
+    for (uint32_t i = 0; i < stacks; i++) {
+        if (!sums[i].count && !sums[i].value)
+            continue;
+        uint32_t node = place(b, 0, i);
+        t->nodes.data[node].self += sums[i].value;
+        t->nodes.data[node].self_count += sums[i].count;
+    }
+    free(sums);
+}
+
 static void sum_up(struct tree *t)
 {
     for (size_t i = t->nodes.len; i-- > 0;) {
@@ -269,14 +302,12 @@ void tree_init(struct tree *t, const struct selection *s, const struct tree_opti
                                                  .first_child = TREE_NONE,
                                                  .next = TREE_NONE,
                                                  .symbol = tree_symbol_add(t, TREE_ROOT, "all")};
-    if (b.o->by_process || b.o->by_thread) {
+    if (b.o->by_process || b.o->by_thread)
         count_groups(&b);
-    } else {
-        size_t cursor = 0;
-        b.group = 1;
-        for (const struct profile_cell *c; (c = selection_next(s, &cursor));)
-            count_cell(&b, 0, c);
-    }
+    else if (b.o->waits)
+        count_cells(&b);
+    else
+        count_stacks(&b);
     sum_up(t);
     builder_release(&b);
 }

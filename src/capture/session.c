@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/exits.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
@@ -275,6 +276,20 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
     poll(fds, n, (int)timeout);
 }
 
+static void on_exit_status(void *context, pid_t pid, int status)
+{
+    struct session *s = context;
+    if (pid != s->launch.pid)
+        tasks_on_status(&s->tasks, pid, status, 0);
+}
+
+/* Statuses come by another way than the records: they may be early, never late. */
+static void take_exits(struct session *s)
+{
+    if (s->exits >= 0)
+        exits_read(s->exits, on_exit_status, s);
+}
+
 static void collect(struct session *s)
 {
     const int *rings;
@@ -291,6 +306,7 @@ static void collect(struct session *s)
                 fds[i].fd = -1;
         take_signals(s);
         collect_records(s, clock_now() - HOLD_BACK);
+        take_exits(s);
         do_chores(s, clock_now());
     }
     free(fds);
@@ -322,6 +338,7 @@ static void finish(struct session *s)
     uint64_t end = clock_now();
     perf_disable(s->perf);
     collect_records(s, UINT64_MAX);
+    take_exits(s);
     reap_child(s);
     collect_finish(s, end);
     write_ending(s);
@@ -349,6 +366,7 @@ static int begin(struct session *s, struct error *err)
     tasks_init(&s->tasks, s->writer, &s->modules);
     stacks_init(&s->stacks, s->writer, &s->modules);
     s->perf = perf_new(&o->perf);
+    s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
     raise_file_limit();
@@ -366,11 +384,13 @@ static void release(struct session *s)
     offcpu_release(&s->offcpu);
     if (s->signals > 0)
         close(s->signals);
+    if (s->exits >= 0)
+        close(s->exits);
 }
 
 int session_run(const struct session_options *o, struct session_result *r, struct error *err)
 {
-    struct session s = {.options = o, .result = r};
+    struct session s = {.options = o, .result = r, .exits = -1};
     *r = (struct session_result){0};
     int rc = begin(&s, err);
     if (!rc) {

@@ -21,6 +21,7 @@ struct session {
     struct launch launch;
     pid_t child; /* the command, 0 once reaped or when attached */
     int signals; /* signalfd */
+    int exits;   /* see exits.h, or -1 */
     uint64_t start, last_flush, last_progress, last_sweep;
     uint64_t lost, throttled;
     unsigned interrupts;

@@ -108,6 +108,19 @@ static void write_program(struct tasks *t, struct process *p, const char *comm, 
     proc_exe(p->pid, exe, sizeof exe);
     proc_arguments(p->pid, arguments, sizeof arguments);
     writer_exec(t->writer, p->id, time, name, exe, arguments);
+    free(p->nameless);
+    p->nameless = *exe ? NULL : memory_strdup(name);
+    p->exec_time = time;
+}
+
+/* A program that ended before it could be asked for its path: what it maps first is itself. */
+static void learn_program(struct tasks *t, struct process *p, const char *path)
+{
+    if (!p->nameless || path[0] != '/')
+        return;
+    writer_exec(t->writer, p->id, p->exec_time, p->nameless, path, "");
+    free(p->nameless);
+    p->nameless = NULL;
 }
 
 static void read_mapping(void *context, const struct proc_mapping *m)
@@ -183,6 +196,7 @@ void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, 
     struct process *p = tasks_find(t, pid);
     if (!p || start + length < start)
         return;
+    learn_program(t, p, path);
     struct module *m =
         modules_find(t->modules, pid, path, start, start + length, build_id, build_id_len);
     struct space_mapping map = {
@@ -226,6 +240,13 @@ static void write_thread_end(struct tasks *t, struct thread *th)
     free(th);
 }
 
+static void free_process(struct process *p)
+{
+    space_drop(p->space);
+    free(p->nameless);
+    free(p);
+}
+
 void tasks_retire(struct tasks *t, uint64_t before)
 {
     size_t kept = 0;
@@ -245,8 +266,7 @@ void tasks_retire(struct tasks *t, uint64_t before)
             continue;
         }
         writer_process_end(t->writer, p->id, p->end, p->status, p->max_rss);
-        space_drop(p->space);
-        free(p);
+        free_process(p);
     }
     t->ended.len = kept;
 }
@@ -298,15 +318,12 @@ void tasks_release(struct tasks *t)
         if (!t->by_pid.slots[i].used)
             continue;
         struct process *p = (struct process *)(uintptr_t)t->by_pid.slots[i].value;
-        space_drop(p->space);
-        free(p);
+        free_process(p);
     }
     for (size_t i = 0; i < t->retired.len; i++)
         free(t->retired.data[i]);
-    for (size_t i = 0; i < t->ended.len; i++) {
-        space_drop(t->ended.data[i]->space);
-        free(t->ended.data[i]);
-    }
+    for (size_t i = 0; i < t->ended.len; i++)
+        free_process(t->ended.data[i]);
     vector_release(&t->retired);
     vector_release(&t->ended);
     map_release(&t->by_pid);

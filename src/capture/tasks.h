@@ -25,6 +25,8 @@ struct process {
     int status; /* as wait(2) gives it, -1 unknown */
     uint64_t max_rss;
     uint64_t end;
+    char *nameless;     /* name of a program whose path is not known yet, else NULL */
+    uint64_t exec_time; /* when it was started */
 };
 
 /* What a thread was doing when it left the CPU, for --wall. */

@@ -63,9 +63,12 @@ void format_names(bool written, struct text *out)
 
 uint32_t format_main_event(const struct profile *p)
 {
-    uint32_t cpu = profile_event_find(p, "cpu");
-    if (cpu != PROFILE_NONE && p->events.data[cpu].samples)
-        return cpu;
+    static const char *const usual[] = {"cpu", "inuse_space"};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        uint32_t event = profile_event_find(p, usual[i]);
+        if (event != PROFILE_NONE && p->events.data[event].value)
+            return event;
+    }
     for (size_t i = 0; i < p->events.len; i++)
         if (p->events.data[i].samples || p->events.data[i].value)
             return (uint32_t)i;

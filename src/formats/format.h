@@ -67,7 +67,8 @@ const struct format *format_detect(const uint8_t *bytes, size_t len);
 /* "pprof, folded and perf-script": those that can be written, or read. */
 void format_names(bool written, struct text *out);
 
-/* The event a picture of one event shows: "cpu" if it has samples, or the first that has. */
+/* The event a picture of one event shows: "cpu" or "inuse_space" if there is any of it, else the
+ * first of which there is. */
 uint32_t format_main_event(const struct profile *p);
 /* A cell's weight in a format that has but one number. */
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight);

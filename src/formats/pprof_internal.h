@@ -14,6 +14,9 @@
 
 #include "formats/format.h"
 
+/* The name of the one frame of a sample without any. */
+#define PPROF_NOWHERE "[unknown]"
+
 enum pprof_profile {
     PROFILE_SAMPLE_TYPE = 1,
     PROFILE_SAMPLE = 2,

@@ -320,6 +320,16 @@ static int read_location(struct pprof_reader *r, struct location *l, struct plac
     return 0;
 }
 
+/* Is this the frame that stands for having none? */
+static bool is_nowhere(struct pprof_reader *r, const struct places *at)
+{
+    const uint64_t *id = at->count == 1 && !at->mapping && r->path.len == 1
+                             ? map_get(&r->function_ids, at->function[0], 0)
+                             : NULL;
+    const struct function *f = id ? &r->functions.data[*id] : NULL;
+    return f && !text(r, f->file)[0] && !strcmp(text(r, f->name), PPROF_NOWHERE);
+}
+
 /* Places without an address of their own: outermost first, each a frame. */
 static int push_by_name(struct pprof_reader *r, const struct places *at, uint32_t *stack,
                         struct error *err)
@@ -351,7 +361,7 @@ static int build_stack(struct pprof_reader *r, const void *sample, uint32_t *sta
         struct location *l = &r->locations.data[*index];
         int rc = l->known && l->frame != BY_NAME ? 0 : read_location(r, l, &at, err);
         if (!rc && l->frame == BY_NAME)
-            rc = push_by_name(r, &at, stack, err);
+            rc = is_nowhere(r, &at) ? 0 : push_by_name(r, &at, stack, err);
         else if (!rc)
             rc = import_push(&r->im, stack, l->frame, err);
         if (rc)
@@ -385,7 +395,7 @@ static void read_label(struct pprof_reader *r, struct slice bytes, struct sample
         labels->process = value;
     else if (one_of(key, "thread", "thread_name", "thread name"))
         labels->thread = value;
-    else
+    else if (strcmp(key, "bytes")) /* a block's size, in Go's heap profiles */
         r->labels_ignored++;
 }
 

@@ -35,11 +35,17 @@ struct pprof_writer {
     uint32_t *cells; /* indices, by thread and stack */
     size_t cell_count;
     uint32_t main_event;
+    bool nowhere_used; /* samples without a stack: pprof wants one frame at least */
 };
 
+/* Names come from outside, and pprof prints them as they are. */
 static uint64_t string(struct pprof_writer *w, const char *text)
 {
-    return names_add(&w->strings, text);
+    struct text clean = TEXT_INIT;
+    text_add_printable(&clean, text);
+    uint64_t id = names_add(&w->strings, clean.data);
+    text_release(&clean);
+    return id;
 }
 
 /* Sends the message under construction as a field of the profile. */
@@ -113,7 +119,7 @@ static void add_columns(struct pprof_writer *w, uint32_t event)
     *vector_push(&w->columns) = (struct column){event, false};
 }
 
-/* The main event comes first, as other tools expect of cpu. */
+/* Other tools expect cpu to come first. */
 static void send_types(struct pprof_writer *w, uint32_t only)
 {
     if (w->main_event == PROFILE_NONE) {
@@ -121,9 +127,11 @@ static void send_types(struct pprof_writer *w, uint32_t only)
         send(w, PROFILE_SAMPLE_TYPE);
         return;
     }
-    add_columns(w, w->main_event);
+    uint32_t first = profile_event_find(w->p, "cpu");
+    if (only != PROFILE_NONE || w->main_event == first)
+        add_columns(w, w->main_event);
     for (uint32_t i = 0; only == PROFILE_NONE && i < w->p->events.len; i++)
-        if (i != w->main_event && (w->p->events.data[i].samples || w->p->events.data[i].value))
+        if (i != first && (w->p->events.data[i].samples || w->p->events.data[i].value))
             add_columns(w, i);
     const struct profile_event *e = &w->p->events.data[w->main_event];
     add_type(w, profile_text(w->p, e->name), unit_name(e->unit));
@@ -189,8 +197,11 @@ static void add_path(struct pprof_writer *w, uint32_t stack)
         w->frame_used[frame] = true;
         proto_add_varint(&w->part, (uint64_t)frame + 1);
     }
-    if (w->part.len)
-        proto_add_bytes(&w->message, SAMPLE_LOCATION, w->part.data, w->part.len);
+    if (!w->part.len) {
+        w->nowhere_used = true;
+        proto_add_varint(&w->part, (uint64_t)p->frames.len + 1);
+    }
+    proto_add_bytes(&w->message, SAMPLE_LOCATION, w->part.data, w->part.len);
 }
 
 /* The cells [from, to) differ in their event only: one sample with all their values. */
@@ -225,6 +236,20 @@ static void send_samples(struct pprof_writer *w)
         }
         send_sample(w, i, end);
     }
+}
+
+/* The frame of samples that have none, one past the others. */
+static void send_nowhere(struct pprof_writer *w)
+{
+    uint64_t function = w->p->functions.len + 1, location = w->p->frames.len + 1;
+    proto_add_uint(&w->message, FUNCTION_ID, function);
+    proto_add_uint(&w->message, FUNCTION_NAME, string(w, PPROF_NOWHERE));
+    send(w, PROFILE_FUNCTION);
+    text_clear(&w->part);
+    proto_add_uint(&w->part, LINE_FUNCTION, function);
+    proto_add_uint(&w->message, LOCATION_ID, location);
+    proto_add_bytes(&w->message, LOCATION_LINE, w->part.data, w->part.len);
+    send(w, PROFILE_LOCATION);
 }
 
 static void send_functions(struct pprof_writer *w)
@@ -427,6 +452,8 @@ int pprof_write(const struct profile *p, const struct export_options *options, s
     send_mappings(&w);
     send_locations(&w);
     send_functions(&w);
+    if (w.nowhere_used)
+        send_nowhere(&w);
     send_facts(&w);
     send_strings(&w);
     release(&w);

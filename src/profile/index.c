@@ -6,11 +6,14 @@
 #include "base/memory.h"
 
 #define SLOTS_MIN 1024
+#define SLOTS_EAGER ((size_t)1 << 22) /* up to here memory is cheaper than growing again */
 
 void profile_index_grow(struct profile_index *index, size_t items,
                         uint64_t (*hash)(const void *vector, size_t item), const void *vector)
 {
-    size_t count = index->mask ? (index->mask + 1) * 2 : SLOTS_MIN;
+    size_t have = index->mask + 1, count = SLOTS_MIN;
+    if (index->mask)
+        count = have < SLOTS_EAGER ? have * 4 : have * 2;
     free(index->slots);
     index->slots = memory_array(count, sizeof *index->slots);
     index->mask = count - 1;

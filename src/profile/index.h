@@ -21,7 +21,7 @@ static inline bool profile_index_is_full(const struct profile_index *index, size
     return (items + 1) * 2 > index->mask;
 }
 
-/* Doubles the slots and puts `items` items back by their hashes. */
+/* Makes more slots and puts `items` items back by their hashes. */
 void profile_index_grow(struct profile_index *index, size_t items,
                         uint64_t (*hash)(const void *vector, size_t item), const void *vector);
 

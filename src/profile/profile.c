@@ -8,6 +8,7 @@
 
 /* Samples in flight: enough to hide the memory's latency, few enough to stay in the first cache. */
 #define BATCH 64
+#define PROBES 3
 
 void profile_init(struct profile *p)
 {
@@ -120,29 +121,48 @@ static uint64_t cell_hash_at(const void *cells, size_t i)
     return cell_hash(c->event, c->thread, c->stack);
 }
 
-/* The cell, made if it is new; `hash` is that of its key. */
-static struct profile_cell *cell_find(struct profile *p, uint32_t event, uint32_t thread,
+/* The slot of the cell, or the free one where it would go; `hash` is that of its key. */
+static size_t cell_slot(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
+                        uint64_t hash)
+{
+    const struct profile_index *index = &p->cell_index;
+    size_t at = hash & index->mask;
+    for (; index->slots[at]; at = (at + 1) & index->mask) {
+        const struct profile_cell *c = &p->cells.data[index->slots[at] - 1];
+        if (c->stack == stack && c->thread == thread && c->event == event)
+            break;
+    }
+    return at;
+}
+
+static struct profile_cell *cell_make(struct profile *p, uint32_t event, uint32_t thread,
                                       uint32_t stack, uint64_t hash)
 {
     struct profile_index *index = &p->cell_index;
     if (profile_index_is_full(index, p->cells.len))
         profile_index_grow(index, p->cells.len, cell_hash_at, p->cells.data);
-    size_t at = hash & index->mask;
-    for (; index->slots[at]; at = (at + 1) & index->mask) {
-        struct profile_cell *c = &p->cells.data[index->slots[at] - 1];
-        if (c->stack == stack && c->thread == thread && c->event == event)
-            return c;
+    size_t at = cell_slot(p, event, thread, stack, hash);
+    if (!index->slots[at]) {
+        *vector_push(&p->cells) =
+            (struct profile_cell){.event = event, .thread = thread, .stack = stack};
+        index->slots[at] = (uint32_t)p->cells.len;
     }
-    struct profile_cell *c = vector_push(&p->cells);
-    *c = (struct profile_cell){.event = event, .thread = thread, .stack = stack};
-    index->slots[at] = (uint32_t)p->cells.len;
-    return c;
+    return &p->cells.data[index->slots[at] - 1];
+}
+
+uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack)
+{
+    if (!p->cell_index.slots)
+        return PROFILE_NONE;
+    size_t at = cell_slot(p, event, thread, stack, cell_hash(event, thread, stack));
+    uint32_t found = p->cell_index.slots[at];
+    return found ? found - 1 : PROFILE_NONE;
 }
 
 void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
                    uint64_t count, uint64_t value)
 {
-    struct profile_cell *c = cell_find(p, event, thread, stack, cell_hash(event, thread, stack));
+    struct profile_cell *c = cell_make(p, event, thread, stack, cell_hash(event, thread, stack));
     c->count += count;
     c->value += value;
     p->events.data[event].samples += count;
@@ -159,13 +179,17 @@ static void count_batch(struct profile *p, const struct profile_sample *samples,
             __builtin_prefetch(&index->slots[hash[i] & index->mask]);
     }
     for (size_t i = 0; i < count && index->slots; i++) {
-        uint32_t slot = index->slots[hash[i] & index->mask];
-        if (slot)
+        /* Of the cells on the way, most often the one looked for is among the first. */
+        for (size_t at = hash[i], end = at + PROBES; at < end; at++) {
+            uint32_t slot = index->slots[at & index->mask];
+            if (!slot)
+                break;
             __builtin_prefetch(&p->cells.data[slot - 1]);
+        }
     }
     for (size_t i = 0; i < count; i++) {
         const struct profile_sample *s = &samples[i];
-        struct profile_cell *c = cell_find(p, s->event, s->thread, s->stack, hash[i]);
+        struct profile_cell *c = cell_make(p, s->event, s->thread, s->stack, hash[i]);
         c->count++;
         c->value += s->value;
         p->events.data[s->event].samples++;

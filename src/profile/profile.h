@@ -210,6 +210,9 @@ void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t 
                    uint64_t count, uint64_t value);
 /* The same for many samples at once, which hides the memory's latency. */
 void profile_count_samples(struct profile *p, const struct profile_sample *samples, size_t count);
+/* The cell, or PROFILE_NONE. */
+uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread,
+                           uint32_t stack);
 
 /* Puts the samples in the order of their times. */
 void profile_sort_samples(struct profile *p);

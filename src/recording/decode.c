@@ -113,7 +113,12 @@ static bool on_exec(struct loader *l, struct cursor *c)
     e.arguments = get_string(l, c);
     if (c->bad || process == PROFILE_NONE)
         return false;
-    *vector_push(&l->profile->processes.data[process].execs) = e;
+    struct profile_process *p = &l->profile->processes.data[process];
+    /* The same exec told again, with what was learnt of it since. */
+    if (p->execs.len && p->execs.data[p->execs.len - 1].time == e.time)
+        p->execs.data[p->execs.len - 1] = e;
+    else
+        *vector_push(&p->execs) = e;
     return true;
 }
 
@@ -266,10 +271,14 @@ static bool inside(const struct loader *l, uint64_t time)
 }
 
 /* Samples are counted by the hundred: one at a time, most of the time goes into waiting for memory.
- */
+ * Their stacks are identifiers until here, for the same reason. */
 static void count(struct loader *l, size_t *gathered)
 {
     struct profile *p = l->profile;
+    for (size_t i = 0; i < *gathered; i++) {
+        uint32_t stack = look_up(&l->stacks, l->gathered[i].stack);
+        l->gathered[i].stack = stack == PROFILE_NONE ? 0 : stack;
+    }
     profile_count_samples(p, l->gathered, *gathered);
     for (size_t i = 0; l->options.keep_samples && i < *gathered; i++)
         *vector_push(&p->samples) = l->gathered[i];
@@ -288,18 +297,16 @@ static bool on_samples(struct loader *l, struct cursor *c)
         thread_id += (uint64_t)cursor_signed(c);
         stack_id += (uint64_t)cursor_signed(c);
         uint64_t value = cursor_varint(c);
-        uint32_t thread = look_up(&l->threads, thread_id), stack = look_up(&l->stacks, stack_id);
+        uint32_t thread = look_up(&l->threads, thread_id);
         sane = !c->bad && thread != PROFILE_NONE;
         if (sane && time > p->end)
             p->end = time;
         if (!sane || !inside(l, time))
             continue;
-        l->gathered[gathered++] =
-            (struct profile_sample){.time = time,
-                                    .value = value,
-                                    .event = event,
-                                    .thread = thread,
-                                    .stack = stack == PROFILE_NONE ? 0 : stack};
+        uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
+        __builtin_prefetch(&l->stacks.data[stack]);
+        l->gathered[gathered++] = (struct profile_sample){
+            .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
         if (gathered == GATHERED)
             count(l, &gathered);
     }

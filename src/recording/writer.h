@@ -85,9 +85,10 @@ void writer_loss(struct writer *w, enum loss_reason reason, uint32_t event, uint
 void writer_note(struct writer *w, enum note_level level, const char *text);
 void writer_set_cost(struct writer *w, const struct writer_cost *cost);
 
-/* Every frame given out so far, for the symboliser: frame i is (module, address). */
+/* Every frame given out so far, for the symboliser: frame i is (module, address), or has names. */
 struct writer_code {
     uint32_t module;
+    bool named;
     uint64_t address;
 };
 const struct writer_code *writer_frames(const struct writer *w, size_t *count);

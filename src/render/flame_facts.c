@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-const char *const flame_tone_names[TONES] = {"native", "inlined", "Python", "kernel",
-                                             "JIT",    "unknown", "group",  "waiting"};
+const char *const flame_tone_names[TONES] = {"native", "inlined",    "Python", "kernel",
+                                             "JIT",    "no symbols", "group",  "waiting"};
 
 enum flame_tone flame_tone_of(const struct tree_symbol *symbol, bool inlined)
 {
@@ -21,9 +21,11 @@ enum flame_tone flame_tone_of(const struct tree_symbol *symbol, bool inlined)
     case CODE_JIT:
         return TONE_JIT;
     case CODE_ELF:
+        if (symbol->without_name)
+            return TONE_NAMELESS;
         return inlined ? TONE_INLINED : TONE_NATIVE;
     default:
-        return TONE_UNKNOWN;
+        return TONE_NAMELESS;
     }
 }
 

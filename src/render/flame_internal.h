@@ -12,8 +12,8 @@ enum flame_tone {
     TONE_PYTHON,
     TONE_KERNEL,
     TONE_JIT,
-    TONE_UNKNOWN,
-    TONE_GROUP, /* root, processes, threads */
+    TONE_NAMELESS, /* no symbols, or no module */
+    TONE_GROUP,    /* root, processes, threads */
     TONE_WAIT,
     TONES
 };

@@ -193,7 +193,8 @@ static void add_axis(struct svg *v)
         text_format(&v->out, " %uv%u\"/><text x=\"", v->frames_top, v->frames_height);
         add_number(&v->out, x + 3);
         text_format(&v->out, "\" y=\"%u\">", v->frames_top + 11);
-        text_add_duration(&v->out, (uint64_t)at);
+        if (at > 0 && x < v->picture->width - 60.0)
+            text_add_duration(&v->out, (uint64_t)at);
         text_add(&v->out, "</text>");
     }
     text_add(&v->out, "</g>\n");
@@ -232,7 +233,8 @@ static void add_head(struct svg *v)
                 "]]></style>\n<rect id=\"paper\" width=\"%u\" height=\"%u\"/>\n"
                 "<text id=\"title\" x=\"%d\" y=\"24\">",
                 v->picture->width, v->height, MARGIN);
-    add_label(out, &v->scratch, flame_title(v->picture), (v->picture->width - 2 * MARGIN) * 0.72);
+    add_label(out, &v->scratch, flame_title(v->picture),
+              (v->picture->width - 2.0 * MARGIN - 300) * 0.78);
     text_format(out, "</text>\n<text id=\"facts\" x=\"%d\" y=\"43\">", MARGIN);
     text_clear(&v->scratch);
     flame_add_facts(&v->scratch, v->picture);

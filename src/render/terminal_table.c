@@ -61,6 +61,17 @@ static void format_cell(const struct view_section *s, size_t row, size_t column,
         terminal_value(out, s->columns[column].kind, v);
 }
 
+/* Nothing to show in any row? */
+static bool is_blank(const struct view_section *s, size_t column)
+{
+    for (size_t row = 0; row < s->rows.len; row++) {
+        const struct view_value *v = &s->cells.data[row * s->column_count + column];
+        if (v->known && (s->columns[column].kind != VIEW_TEXT || *v->text))
+            return false;
+    }
+    return true;
+}
+
 static void choose_columns(struct layout *l, unsigned width)
 {
     const struct view_section *s = l->section;
@@ -68,7 +79,7 @@ static void choose_columns(struct layout *l, unsigned width)
     l->name = SIZE_MAX;
     for (size_t i = 0; i < s->column_count; i++) {
         const struct view_column *c = &s->columns[i];
-        if (c->from_width > width)
+        if (c->from_width > width || is_blank(s, i))
             continue;
         bool text = c->kind == VIEW_TEXT;
         if (text && l->name == SIZE_MAX)

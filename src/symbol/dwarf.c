@@ -252,10 +252,10 @@ static bool open_lines(struct line_table *t, Dwarf_Die *unit, const struct dwarf
     return line_table_open(t, sections, offset, size, folder);
 }
 
-static void read_unit(struct answers *a, const struct dwarf_sections *sections, Dwarf_CU *cu,
+static void read_unit(struct module *m, const struct dwarf_sections *sections, Dwarf_CU *cu,
                       struct unit_address *address, size_t count)
 {
-    struct unit u = {.answers = a, .address = address, .count = count};
+    struct unit u = {.answers = &m->answers, .address = address, .count = count};
     struct dwarf_sections split_sections = {0};
     struct line_table lines, split_lines = {0};
     Dwarf_Die split;
@@ -263,6 +263,7 @@ static void read_unit(struct answers *a, const struct dwarf_sections *sections, 
     if (dwarf_cu_info(cu, NULL, &type, &u.die, &split, NULL, NULL, NULL) != 0)
         return;
     bool elsewhere = type == DW_UT_skeleton && split.addr != NULL;
+    m->lacks_split = m->lacks_split || (type == DW_UT_skeleton && !elsewhere);
     u.tree = elsewhere ? split : u.die;
     u.language = dwarf_srclang(&u.tree);
     const char *folder = folder_of(&u.die);
@@ -321,8 +322,9 @@ static size_t assign(const struct debug_info *d, const struct answers *a, struct
     return n;
 }
 
-static void read_units(const struct debug_info *d, struct answers *a)
+static void read_units(const struct debug_info *d, struct module *m)
 {
+    const struct answers *a = &m->answers;
     struct assignment *to = memory_array(a->count + 1, sizeof *to);
     struct unit_address *address = memory_array(a->count + 1, sizeof *address);
     size_t n = assign(d, a, to);
@@ -334,7 +336,7 @@ static void read_units(const struct debug_info *d, struct answers *a)
         for (end = from; end < n && to[end].order == to[from].order; end++)
             address[end - from] = (struct unit_address){
                 .address = to[end].address, .index = to[end].index, .frame = FRAME_NONE};
-        read_unit(a, &sections, to[from].cu, address, end - from);
+        read_unit(m, &sections, to[from].cu, address, end - from);
     }
     free(to);
     free(address);
@@ -351,7 +353,7 @@ static int dwarf_run(struct module *m, struct error *err)
     if (status == 0) {
         size_t before = m->answers.open;
         index_units(&d, &m->answers);
-        read_units(&d, &m->answers);
+        read_units(&d, m);
         m->had_debug_info = m->answers.open < before;
         if (m->had_debug_info)
             module_credit(m, image->path);

@@ -146,13 +146,16 @@ static uint32_t scope_below(const struct scope_list *s, uint32_t parent, const u
     return low > p->first && at < s->list.data[low - 1].end ? (uint32_t)(low - 1) : UINT32_MAX;
 }
 
-static const char *scope_name(struct unit *u, const struct scope *scope)
+static const char *scope_name(struct unit *u, const struct scope *scope, const char *inner)
 {
     Dwarf_Die die = raw_for_libdw(&u->raw, scope->start);
     const char *name = dwarf_diename(&die);
-    if (name)
+    int tag = dwarf_tag(&die);
+    if (name || tag == DW_TAG_lexical_block)
         return name;
-    return dwarf_tag(&die) == DW_TAG_namespace ? "(anonymous namespace)" : NULL;
+    if (tag == DW_TAG_namespace)
+        return "(anonymous namespace)";
+    return strncmp(inner, "operator()", 10) == 0 ? "{lambda}" : "{unnamed}";
 }
 
 /* With the names of the namespaces, classes and functions around it. */
@@ -162,7 +165,7 @@ static const char *qualified(struct unit *u, Dwarf_Die *die, const char *name)
     struct scope_list *s = scopes_of(u);
     uint32_t scope = die->cu == u->tree.cu ? 0 : UINT32_MAX; /* not in a file shared by dwz */
     for (int depth = 0; scope != UINT32_MAX && depth < DEPTH_MAX; depth++) {
-        const char *outer = depth ? scope_name(u, &s->list.data[scope]) : NULL;
+        const char *outer = depth ? scope_name(u, &s->list.data[scope], name) : NULL;
         if (outer) {
             text_add(&t, outer);
             text_add(&t, "::");

@@ -101,7 +101,12 @@ static void open_image(struct module *m)
 static void judge(struct module *m, const struct error *trouble)
 {
     const char *path = m->request->path ? m->request->path : "the module";
-    if (m->had_debug_info)
+    if (m->lacks_split)
+        module_set_status(m, SYMBOL_NAMES,
+                          "%s keeps debug information in .dwo files that are missing: "
+                          "names and lines but no inlined functions",
+                          path);
+    else if (m->had_debug_info)
         module_set_status(m, SYMBOL_FULL, "%s", "");
     else if (trouble->fault)
         module_set_status(m, SYMBOL_FELL_BACK, "%.*s", (int)sizeof m->result->note - 1,

@@ -92,7 +92,7 @@ struct symbol_sink {
 
 enum symbol_status {
     SYMBOL_FULL,      /* debug information: lines and inlined functions */
-    SYMBOL_NAMES,     /* names, no lines: there is no debug information */
+    SYMBOL_NAMES,     /* names, no inlined functions and mostly no lines: no debug information */
     SYMBOL_STRIPPED,  /* only exported names, or none */
     SYMBOL_FELL_BACK, /* the debug information could not be read safely: names only */
     SYMBOL_NOT_FOUND, /* no file at that path */

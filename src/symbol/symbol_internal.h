@@ -51,6 +51,7 @@ struct module {
     const uint8_t *build_id;
     size_t build_id_len; /* as asked for, or else the file's own; 0: not known */
     bool had_debug_info; /* some was found and named an address */
+    bool lacks_split;    /* a .dwo file that some of it is in was not found */
     bool had_symtab;     /* a full symbol table, not only exported names */
     const char *source;  /* the file that answers came from; lives with the answers */
     struct symbol_result *result;

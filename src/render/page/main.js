@@ -2,7 +2,8 @@
 
 const calm = window.matchMedia('(prefers-reduced-motion: reduce)');
 const past = []; /* views to go back to */
-let motion = 0, queued = false, zoomed = 0;
+const HOME = chart ? -1 : 0; /* what everything is called: no single lane of a chart */
+let motion = 0, queued = false, zoomed = HOME;
 
 function redraw() {
   if (queued) return;
@@ -64,8 +65,8 @@ function goBack() {
 
 function reset() {
   past.length = 0;
-  zoomed = 0;
-  showCrumbs(0);
+  zoomed = HOME;
+  showCrumbs(HOME);
   choose(-1);
   glide(0, places.extent);
 }
@@ -79,7 +80,8 @@ function choose(box) {
 
 /* Scrolls and, if need be, zooms so that the chosen box can be seen. */
 function reveal(box) {
-  const scale = canvas.clientWidth / (view.to - view.from);
+  survey();
+  const scale = room.width / (view.to - view.from);
   const start = places.start[box], end = start + places.width[box];
   if (end < view.from || start > view.to || (end - start) * scale < 3) {
     const span = Math.max(end - start, (view.to - view.from) / 20);
@@ -185,7 +187,7 @@ function move(key) {
 }
 
 function around(x, factor) {
-  const span = view.to - view.from, at = view.from + span * x / canvas.clientWidth;
+  const span = view.to - view.from, at = view.from + span * x / room.width;
   jump(at - (at - view.from) * factor, at + (view.to - at) * factor);
 }
 
@@ -194,7 +196,7 @@ function onWheel(event) {
   const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
   const pixels = event.deltaMode === 1 ? 18 : 1;
   if (sideways) {
-    const by = (event.deltaX || event.deltaY) * pixels * (view.to - view.from) / canvas.clientWidth;
+    const by = (event.deltaX || event.deltaY) * pixels * (view.to - view.from) / room.width;
     jump(view.from + by, view.to + by);
   } else if (event.ctrlKey || event.metaKey || !scrolls) {
     around(event.clientX - canvas.getBoundingClientRect().left, Math.exp(event.deltaY * pixels * 0.0022));
@@ -210,7 +212,7 @@ function onPoint(event) {
   const edge = canvas.getBoundingClientRect();
   const x = event.clientX - edge.left, y = event.clientY - edge.top;
   if (grip && Math.abs(event.clientX - grip.x) > 4) {
-    const by = (grip.x - event.clientX) * (grip.to - grip.from) / canvas.clientWidth;
+    const by = (grip.x - event.clientX) * (grip.to - grip.from) / room.width;
     grip.moved = true;
     canvas.classList.add('drag');
     showTip(-1);
@@ -248,9 +250,9 @@ const keys = {
   r: reset,
   n: () => nextMatch(1),
   N: () => nextMatch(-1),
-  '+': () => around(canvas.clientWidth / 2, 0.7),
-  '=': () => around(canvas.clientWidth / 2, 0.7),
-  '-': () => around(canvas.clientWidth / 2, 1.4),
+  '+': () => around(room.width / 2, 0.7),
+  '=': () => around(room.width / 2, 0.7),
+  '-': () => around(room.width / 2, 1.4),
 };
 for (const key of ['ArrowLeft', 'ArrowRight', 'ArrowUp', 'ArrowDown']) keys[key] = () => move(key);
 
@@ -271,7 +273,7 @@ function start() {
   dye();
   showHeading();
   showLegend();
-  showCrumbs(0);
+  showCrumbs(HOME);
   showPanel();
   byId('up').addEventListener('click', () => turn(true));
   byId('down').addEventListener('click', () => turn(false));

@@ -47,11 +47,11 @@ const boxes = (() => {
 
 /* Where boxes stand: start and width in the unit of x, row from the root or the first lane. */
 const places = (() => {
-  const { n, depth, parent, total, end } = boxes;
+  const { n, depth, parent, total } = boxes;
   const start = new Float64Array(n);
   const width = chart ? Float64Array.from(data.boxes.width) : total;
   const row = new Uint32Array(n);
-  let base = 0, deepest = 0;
+  let base = 0, deepest = 0; /* rows of the lanes so far */
   for (let i = 0; i < n; i++) {
     if (chart) {
       start[i] = data.boxes.start[i];
@@ -68,24 +68,24 @@ const places = (() => {
       next[p] += total[i];
     }
   }
-  return { start, width, row, rows: deepest + 1, extent: chart ? data.extent : total[0] || 1, end };
+  return { start, width, row, extent: chart ? data.extent : total[0] || 1 };
 })();
 data.boxes = null;
 
 /* Self and total of every symbol over the whole graph; recursion counts once. */
 const sums = (() => {
   const m = symbols.name.length;
-  const self = new Float64Array(m), total = new Float64Array(m), places_ = new Uint32Array(m);
+  const self = new Float64Array(m), total = new Float64Array(m), spots = new Uint32Array(m);
   const until = new Uint32Array(m);
   for (let i = 0; i < boxes.n; i++) {
     const s = boxes.symbol[i];
     self[s] += boxes.self[i];
-    places_[s]++;
+    spots[s]++;
     if (i < until[s]) continue;
     total[s] += boxes.total[i];
     until[s] = boxes.end[i];
   }
-  return { self, total, places: places_ };
+  return { self, total, places: spots };
 })();
 
 const whole = chart ? data.value : boxes.total[0] || 1;
@@ -106,7 +106,7 @@ function duration(ns) {
   if (ns >= 1e9) return (ns / 1e9).toFixed(2) + ' s';
   if (ns >= 1e6) return (ns / 1e6).toFixed(1) + ' ms';
   if (ns >= 1e3) return (ns / 1e3).toFixed(1) + ' µs';
-  return Math.round(ns) + ' ns';
+  return ns > 0 ? Math.round(ns) + ' ns' : '0 s';
 }
 
 function bytes(value) {

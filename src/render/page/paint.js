@@ -1,6 +1,6 @@
 /* Drawing: what is at least half a pixel wide and on screen, and nothing else. */
 
-const ROW = 19;
+const ROW = 20;
 const AXIS = chart ? 22 : 0;
 const LEAST = 0.5; /* pixels */
 const FONT = '12px system-ui, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
@@ -14,7 +14,7 @@ const darkness = window.matchMedia('(prefers-color-scheme: dark)');
 /* What is shown. x runs from `from` to `to` in the graph's unit. */
 const view = {
   from: 0, to: places.extent, up: data.kind === 'flame', byModule: false,
-  rows: places.rows, chosen: -1, over: -1, hits: null,
+  chosen: -1, over: -1, hits: null,
 };
 
 /* Hue, saturation, lightness by tone, for light and dark; shades vary the last. */
@@ -61,7 +61,7 @@ function dye() {
   palette.rest = dark ? '#242a32' : '#e4e8ee';
   palette.hit = dark ? '#b5179e' : '#f582dd';
   palette.faint = dark ? '#20252c' : '#e8ebf0';
-  palette.faintInk = dark ? '#7f8a98' : '#7a8491';
+  palette.faintInk = dark ? '#8b96a4' : '#5f6975';
   palette.rule = dark ? '#2a313a' : '#dfe3e8';
   palette.fill = new Array(symbols.name.length);
   palette.inlined = new Array(symbols.name.length);
@@ -85,11 +85,11 @@ function glyph(character) {
   return width;
 }
 
-function fits(name, room) {
+function fits(name, pixels) {
   let used = 0;
   for (const character of name) {
     used += glyph(character);
-    if (used > room) return false;
+    if (used > pixels) return false;
   }
   return true;
 }
@@ -111,30 +111,39 @@ function shortName(name) {
   return short;
 }
 
-function label(name, room) {
-  if (fits(name, room)) return name;
+function label(name, pixels) {
+  if (fits(name, pixels)) return name;
   const short = shortName(name);
-  if (fits(short, room)) return short;
+  if (fits(short, pixels)) return short;
   const dots = glyph('…');
   let used = 0, text = '';
   for (const character of short) {
     used += glyph(character);
-    if (used + dots > room) break;
+    if (used + dots > pixels) break;
     text += character;
   }
   return text.length > 1 ? text + '…' : '';
 }
 
+/* Sizes, asked for once a drawing: asking for each box would cost more than drawing it. */
+const room = { width: 1, height: 1, sheet: 1, scrolled: 0 };
+function survey() {
+  room.width = stage.clientWidth || 1;
+  room.height = stage.clientHeight || 1;
+  room.sheet = sheet.clientHeight;
+  room.scrolled = stage.scrollTop;
+}
+
 function rowTop(row) {
-  return AXIS + (view.up ? sheet.clientHeight - AXIS - (row + 1) * ROW : row * ROW) - stage.scrollTop;
+  return AXIS + (view.up ? room.sheet - AXIS - (row + 1) * ROW : row * ROW) - room.scrolled;
 }
 
 function drawBox(i, x, width, y) {
   const symbol = boxes.symbol[i];
-  const left = Math.max(x, -1), right = Math.min(x + width, canvas.clientWidth + 1);
+  const left = Math.max(x, -1), right = Math.min(x + width, room.width + 1);
   const seen = right - left;
   const faint = view.hits && !view.hits[symbol];
-  const around = x < -0.5 && x + width > canvas.clientWidth + 0.5;
+  const around = x < -0.5 && x + width > room.width + 0.5;
   pen.fillStyle = view.hits ? (faint ? palette.faint : palette.hit)
     : boxes.inlined[i] ? palette.inlined[symbol] : palette.fill[symbol];
   pen.globalAlpha = around && !faint && boxes.depth[i] ? 0.6 : 1;
@@ -143,15 +152,15 @@ function drawBox(i, x, width, y) {
   if (seen > 26) {
     const text = label(nameOf(symbol), seen - 10);
     pen.fillStyle = faint ? palette.faintInk : palette.ink;
-    if (text) pen.fillText(text, Math.max(left, 0) + 5, y + 13.5);
+    if (text) pen.fillText(text, Math.max(left, 0) + 5, y + 14);
   }
 }
 
 function frameBox(i, colour, thickness) {
   if (i < 0) return;
-  const scale = canvas.clientWidth / (view.to - view.from);
+  const scale = room.width / (view.to - view.from);
   const x = (places.start[i] - view.from) * scale, width = places.width[i] * scale;
-  const left = Math.max(x, 1), right = Math.min(x + width, canvas.clientWidth - 1);
+  const left = Math.max(x, 1), right = Math.min(x + width, room.width - 1);
   if (right - left < LEAST) return;
   pen.strokeStyle = colour;
   pen.lineWidth = thickness;
@@ -163,7 +172,7 @@ function frameBox(i, colour, thickness) {
 function walk(see, rest) {
   const { start, width } = places;
   const { end, parent, self, n } = boxes;
-  const edge = canvas.clientWidth || 1;
+  const edge = room.width;
   const scale = edge / (view.to - view.from);
   let drawn = -1; /* of the last sliver in a chart */
   for (let i = 0; i < n;) {
@@ -190,7 +199,8 @@ function walk(see, rest) {
 
 function draw() {
   const ratio = window.devicePixelRatio || 1;
-  const width = stage.clientWidth, height = stage.clientHeight;
+  survey();
+  const { width, height } = room;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -209,12 +219,12 @@ function draw() {
     pen.fillStyle = palette.rest;
     if (y > -ROW && y < height) pen.fillRect(x, y, Math.max(w, LEAST), ROW - 1);
   });
-  if (chart) drawAxis(width, height);
+  if (chart) drawAxis(width);
   frameBox(view.over, palette.ink, 1);
   frameBox(view.chosen, palette.ink, 2);
 }
 
-function drawAxis(width, height) {
+function drawAxis(width) {
   const span = view.to - view.from;
   const raw = span / Math.max(2, width / 110);
   const unit = 10 ** Math.floor(Math.log10(raw));
@@ -226,29 +236,30 @@ function drawAxis(width, height) {
     pen.fillStyle = palette.rule;
     pen.fillRect(x, 0, 1, AXIS - 2);
     pen.fillStyle = palette.quiet;
-    pen.fillText(duration(at), x + 4, 13);
+    pen.fillText(at ? duration(at) : '0', x + 4, 13);
   }
   pen.fillStyle = palette.rule;
   pen.fillRect(0, AXIS - 2, width, 1);
-  void height;
 }
 
 /* Makes the sheet as high as what can be seen at this zoom; in a flame the root stays in place. */
 function measure() {
   let deepest = 0;
+  survey();
   walk((i) => {
     if (places.row[i] > deepest) deepest = places.row[i];
     return true;
   }, () => {});
-  const fromBottom = sheet.clientHeight - stage.scrollTop;
-  view.rows = deepest + 1;
-  sheet.style.height = Math.max(stage.clientHeight, AXIS + view.rows * ROW + 4) + 'px';
+  const fromBottom = room.sheet - room.scrolled;
+  sheet.style.height = Math.max(room.height, AXIS + (deepest + 1) * ROW + 4) + 'px';
   if (view.up) stage.scrollTop = sheet.clientHeight - fromBottom;
+  survey();
 }
 
 /* The box under a point of the canvas, or -1. */
 function boxAt(x, y) {
-  const scale = canvas.clientWidth / (view.to - view.from);
+  survey();
+  const scale = room.width / (view.to - view.from);
   const value = view.from + x / scale;
   let found = -1;
   if (y < AXIS) return found;

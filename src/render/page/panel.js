@@ -86,8 +86,8 @@ function showOverview(panel) {
   panel.replaceChildren(
     element('h2', { textContent: 'Where it goes' }),
     element('p', { textContent: 'Point at a frame for its figures, click to zoom into it.' }),
-    element('h3', { textContent: 'Most in itself' }), rows(heaviest(sums.self, 14), colourOf, act),
-    element('h3', { textContent: 'Most with what it calls' }), rows(heaviest(sums.total, 14), colourOf, act));
+    element('h3', { textContent: 'Top by self' }), rows(heaviest(sums.self, 14), colourOf, act),
+    element('h3', { textContent: 'Top by total' }), rows(heaviest(sums.total, 14), colourOf, act));
 }
 
 function figures(box) {
@@ -96,14 +96,14 @@ function figures(box) {
   const line = (name, value, share) => element('tr', {},
     element('th', { textContent: name, scope: 'row' }), cell(value), cell(share));
   const body = element('tbody', {},
-    line('With callees', amount(boxes.total[box]), percent(boxes.total[box], whole)),
-    line('In itself', amount(boxes.self[box]), percent(boxes.self[box], whole)),
+    line('Total', amount(boxes.total[box]), percent(boxes.total[box], whole)),
+    line('Self', amount(boxes.self[box]), percent(boxes.self[box], whole)),
     line('Samples', counts.format(boxes.count[box]), counts.format(boxes.selfCount[box]) + ' self'));
   if (p >= 0) body.append(line('Of its caller', '', percent(boxes.total[box], boxes.total[p])));
   if (chart) body.append(line('From, for', duration(places.start[box]), duration(places.width[box])));
   if (sums.places[symbol] > 1) {
     body.append(line(`In all ${counts.format(sums.places[symbol])} places`, amount(sums.total[symbol]), percent(sums.total[symbol], whole)),
-      line('… in itself', amount(sums.self[symbol]), percent(sums.self[symbol], whole)));
+      line('… self', amount(sums.self[symbol]), percent(sums.self[symbol], whole)));
   }
   return element('table', { className: 'figures' }, body);
 }
@@ -168,6 +168,12 @@ function showCrumbs(box) {
   for (let i = box; i >= 0; i = boxes.parent[i]) path.unshift(i);
   const shown = path.length > 7 ? [path[0], -1, ...path.slice(-5)] : path;
   const parts = [];
+  if (chart) {
+    const all = element('button', { type: 'button', textContent: 'all threads' });
+    if (box < 0) all.setAttribute('aria-current', 'location');
+    all.addEventListener('click', () => reset());
+    parts.push(all);
+  }
   for (const i of shown) {
     if (parts.length) parts.push(element('i', { textContent: '›' }));
     if (i < 0) {

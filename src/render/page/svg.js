@@ -119,37 +119,34 @@
     draw();
   }
 
-  function ask() {
-    const text = window.prompt('Search names (regular expression); empty to clear');
-    if (text !== null) search(text);
-  }
-
   function back() {
     from = 0;
     to = width;
+    input.value = '';
+    input.blur();
     search('');
   }
 
-  function button(text, x, act) {
-    const node = document.createElementNS(NS, 'text');
-    node.textContent = text;
-    node.setAttribute('class', 'button');
-    node.setAttribute('x', margin + width - x);
-    node.setAttribute('y', 24);
-    node.setAttribute('tabindex', 0);
-    node.setAttribute('role', 'button');
-    node.addEventListener('click', act);
-    node.addEventListener('keydown', (event) => {
-      if (event.key !== 'Enter') return;
-      event.stopPropagation();
-      act();
-    });
-    svg.append(node);
+  function place(node, attributes) {
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
     return node;
   }
 
-  const reset = button('Reset', 100, back);
-  button('Search', 48, ask);
+  const reset = place(document.createElementNS(NS, 'text'), {
+    class: 'button', x: margin + width - 232, y: 27, 'text-anchor': 'end', tabindex: 0, role: 'button',
+  });
+  reset.textContent = 'Reset';
+  reset.addEventListener('click', back);
+  const field = place(document.createElementNS(NS, 'foreignObject'), {
+    x: margin + width - 222, y: 8, width: 222, height: 30,
+  });
+  const input = place(document.createElementNS('http://www.w3.org/1999/xhtml', 'input'), {
+    id: 'search', type: 'search', placeholder: 'Search: text or regex  ( / )', 'aria-label': 'Search names',
+    spellcheck: 'false', autocomplete: 'off',
+  });
+  input.addEventListener('input', () => search(input.value));
+  field.append(input);
+  svg.append(reset, field);
 
   const boxOf = (event) => {
     const group = event.target.closest && event.target.closest('.f');
@@ -173,10 +170,12 @@
   };
   window.addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target === input && event.key !== 'Escape') return;
     if (moves[event.key]) choose(at < 0 ? 0 : moves[event.key](at));
+    else if (event.key === 'Enter' && event.target === reset) back();
     else if (event.key === 'Enter' && at >= 0) zoom(boxes[at]);
     else if (event.key === 'Escape' || event.key === 'r') back();
-    else if (event.key === '/') ask();
+    else if (event.key === '/') input.focus();
     else return;
     event.preventDefault();
   });

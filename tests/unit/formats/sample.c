@@ -120,8 +120,10 @@ static void dump_frame(const struct profile *p, uint32_t frame, struct text *t)
     for (uint32_t i = 0; i < f->location_count; i++) {
         const struct profile_location *at = &p->locations.data[f->first_location + i];
         const struct profile_function *g = &p->functions.data[at->function];
-        text_format(t, " %s|%s|%s:%u:%u", profile_text(p, g->name), profile_text(p, g->linkage),
-                    profile_text(p, g->file), g->start_line, at->line);
+        text_add_char(t, ' ');
+        text_add_printable(t, profile_text(p, g->name));
+        text_format(t, "|%s|%s:%u:%u", profile_text(p, g->linkage), profile_text(p, g->file),
+                    g->start_line, at->line);
     }
 }
 

@@ -1,0 +1,263 @@
+/* `sonde graph`: a flame graph, icicle or flame chart of a recording, as SVG or HTML. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analyze/flame.h"
+#include "base/clock.h"
+#include "base/io.h"
+#include "cmd/command.h"
+#include "cmd/filter.h"
+#include "recording/loader.h"
+#include "render/flame.h"
+
+#define SVG_MIN 0.02 /* per cent: a quarter of a pixel at the usual width */
+#define PROGRESS_AFTER 700000000ull
+
+enum format { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
+
+struct graph_options {
+    const char *output, *title;
+    int kind, format;
+    bool by_process, by_thread, addresses;
+    double min;
+    uint64_t width;
+    struct filter filter;
+};
+
+static const struct graph_options defaults = {.width = 1200, .filter = FILTER_DEFAULTS};
+
+static const char *const kinds[] = {"flame", "icicle", "flamechart", NULL};
+static const char *const formats[] = {"by-name", "svg", "html", NULL};
+
+#define AT(kind, field) OPTION_##kind##_AT(struct graph_options, field)
+
+static const struct option options[] = {
+    {"output", 'o', AT(TEXT, output), .placeholder = "FILE",
+     .help = "Where to write; - is standard output. The ending, .svg or .html, says what."},
+    {"format", 0, AT(CHOICE, format), .placeholder = "FORMAT", .choices = formats,
+     .default_text = "by the ending of FILE",
+     .help = "svg is one picture, also for image viewers; html is a page for large graphs."},
+    {"kind", 'k', AT(CHOICE, kind), .placeholder = "KIND", .choices = kinds,
+     .help = "flame grows upwards, icicle downwards; flamechart shows each thread over time."},
+    {"title", 0, AT(TEXT, title), .placeholder = "TEXT", .default_text = "what ran",
+     .help = "Heading."},
+    {"by-process", 0, AT(FLAG, by_process), .group = "Shape",
+     .help = "A level of processes below the root."},
+    {"by-thread", 0, AT(FLAG, by_thread), .group = "Shape",
+     .help = "A level of threads below the root or the process."},
+    {"addresses", 0, AT(FLAG, addresses), .group = "Shape",
+     .help = "Tell code without symbols apart by address, not only by module."},
+    {"min", 0, AT(PERCENT, min), .placeholder = "PCT", .high = 100, .group = "Shape",
+     .default_text = "0.02 in SVG, 0 in HTML", .help = "Leave out boxes narrower than this."},
+    {"width", 'w', AT(UNSIGNED, width), .placeholder = "PIXELS", .min = FLAME_WIDTH_MIN,
+     .max = FLAME_WIDTH_MAX, .group = "Shape", .help = "Width of an SVG."},
+    FILTER_OPTIONS(struct graph_options, filter),
+    {0}};
+
+static const struct command_example examples[] = {
+    {"sonde graph app.sonde -o app.html", "a page to zoom and search in"},
+    {"sonde graph app.sonde -o app.svg --kind icicle --by-thread", "a picture, threads apart"},
+    {"sonde graph app.sonde -o wait.html --event wall", "running and waiting time together"},
+    {"sonde graph app.sonde -o start.html --kind flamechart --to 2s", "the first seconds in order"},
+    {0}};
+
+static const char *const see_also[] = {"report", "export", NULL};
+
+/* Where the graph goes: a file, or standard output. */
+struct output {
+    int fd;
+    const char *path;
+};
+
+/* Replaces a plain file; anything else that has the name is left as it is. */
+static int output_open(struct output *out, const char *path, struct error *err)
+{
+    struct stat st;
+    *out = (struct output){.fd = STDOUT_FILENO, .path = "standard output"};
+    if (!strcmp(path, "-"))
+        return 0;
+    out->path = path;
+    out->fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+    if (out->fd < 0 && (errno == ELOOP || errno == ENXIO))
+        return error_set(err, FAULT_SYSTEM,
+                         "cannot write %s: it is a %s, not a plain file; name another, or use -o - "
+                         "and redirect",
+                         path, errno == ELOOP ? "symbolic link" : "pipe or socket");
+    if (out->fd < 0)
+        return error_errno(err, FAULT_SYSTEM, "cannot write %s", path);
+    if (fstat(out->fd, &st) || !S_ISREG(st.st_mode)) {
+        close(out->fd);
+        return error_set(err, FAULT_SYSTEM,
+                         "cannot write %s: it is not a plain file; name another, or use -o - and "
+                         "redirect",
+                         path);
+    }
+    if (ftruncate(out->fd, 0)) {
+        close(out->fd);
+        return error_errno(err, FAULT_SYSTEM, "cannot empty %s", path);
+    }
+    return 0;
+}
+
+static int output_write(void *context, const char *data, size_t len)
+{
+    const struct output *out = context;
+    return io_write(out->fd, data, len);
+}
+
+/* A reader that has seen enough is no fault. */
+static int output_close(struct output *out, int failed, struct error *err)
+{
+    if (failed && !(errno == EPIPE && out->fd == STDOUT_FILENO)) {
+        error_errno(err, FAULT_SYSTEM, "cannot write %s", out->path);
+        if (out->fd != STDOUT_FILENO)
+            close(out->fd);
+        return FAULT_SYSTEM;
+    }
+    if (out->fd != STDOUT_FILENO && close(out->fd))
+        return error_errno(err, FAULT_SYSTEM, "cannot write %s", out->path);
+    return 0;
+}
+
+/* Progress of loading, on a terminal, once it has taken a while. */
+struct progress {
+    uint64_t began, shown;
+    bool on;
+};
+
+static void progress_show(void *context, uint64_t done, uint64_t size)
+{
+    struct progress *pr = context;
+    uint64_t now = clock_now();
+    if (now - pr->began < PROGRESS_AFTER || now - pr->shown < 100000000 || !size)
+        return;
+    pr->shown = now;
+    pr->on = true;
+    fprintf(stderr, "\rreading %3.0f %%", 100.0 * (double)done / (double)size);
+}
+
+static int load(const struct invocation *inv, struct profile *p, struct error *err)
+{
+    const struct graph_options *o = inv->options;
+    struct progress pr = {.began = clock_now()};
+    struct load_options lo = {.from = o->filter.from,
+                              .to = o->filter.to,
+                              .keep_samples = o->kind == FLAME_CHART,
+                              .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
+                              .context = &pr};
+    int result = recording_load(inv->argv[0], &lo, p, err);
+    if (pr.on)
+        fputs("\r\033[K", stderr);
+    return result;
+}
+
+static int write_graph(const struct graph_options *o, const struct flame_picture *picture,
+                       bool html, struct error *err)
+{
+    struct output out;
+    int result = output_open(&out, o->output, err);
+    if (result)
+        return result;
+    int failed =
+        html ? flame_html(picture, output_write, &out) : flame_svg(picture, output_write, &out);
+    return output_close(&out, failed, err);
+}
+
+static int draw(const struct invocation *inv, const struct profile *p, bool html, struct error *err)
+{
+    const struct graph_options *o = inv->options;
+    struct selection s;
+    struct tree tree;
+    struct flame flame;
+    bool chart = o->kind == FLAME_CHART;
+    double min = invocation_given(inv, "min") ? o->min : html ? 0 : SVG_MIN;
+    int result = filter_select(&o->filter, p, &s, err);
+    if (result)
+        return result;
+    if (!s.count) {
+        result = error_set(err, FAULT_MISSING,
+                           "there is nothing to draw: %s holds no samples of \"%s\" in the part "
+                           "that was chosen",
+                           inv->argv[0], s.label.data);
+        selection_release(&s);
+        return result;
+    }
+    tree_init(&tree, &s,
+              &(struct tree_options){.by_process = o->by_process && !chart,
+                                     .by_thread = o->by_thread && !chart,
+                                     .by_module = !o->addresses,
+                                     .waits = s.waits});
+    if (chart) {
+        flame_from_samples(&flame, &tree, &s, min);
+    } else {
+        tree_sort(&tree, TREE_BY_TOTAL);
+        flame_from_tree(&flame, &tree, min);
+    }
+    struct flame_picture picture = {.flame = &flame,
+                                    .selection = &s,
+                                    .kind = (enum flame_kind)o->kind,
+                                    .title = o->title,
+                                    .width = (uint32_t)o->width,
+                                    .min_percent = min};
+    result = write_graph(o, &picture, html, err);
+    flame_release(&flame);
+    tree_release(&tree);
+    selection_release(&s);
+    return result;
+}
+
+static int check(const struct graph_options *o, bool *html, struct error *err)
+{
+    if (!o->output)
+        return error_set(err, FAULT_USAGE,
+                         "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
+    *html = o->format == FORMAT_HTML;
+    if (o->format != FORMAT_BY_NAME)
+        return filter_check(&o->filter, err);
+    *html = text_ends(o->output, ".html") || text_ends(o->output, ".htm");
+    if (!*html && !text_ends(o->output, ".svg"))
+        return error_set(err, FAULT_USAGE,
+                         "-o %s does not say which format: end it in .svg or .html, or add "
+                         "--format",
+                         o->output);
+    return filter_check(&o->filter, err);
+}
+
+static int run(struct invocation *inv)
+{
+    struct profile profile;
+    bool html = false;
+    int result = check(inv->options, &html, &inv->error);
+    if (result)
+        return result;
+    profile_init(&profile);
+    result = load(inv, &profile, &inv->error);
+    if (!result)
+        result = draw(inv, &profile, html, &inv->error);
+    profile_release(&profile);
+    return result;
+}
+
+const struct command command_graph = {
+    .name = "graph",
+    .summary = "Draw a recording as a flame graph",
+    .usage = "[OPTION]... -o FILE RECORDING",
+    .description =
+        "Each box is a function, what it called stands on it, and its width is its share of all "
+        "that was recorded. In a flame chart the width is time instead, thread by thread.\n\nThe "
+        "file is complete in itself: it opens on any machine, loads nothing from elsewhere, and "
+        "can be searched and zoomed in a browser. An SVG is a plain picture too.",
+    .options = options,
+    .options_size = sizeof(struct graph_options),
+    .defaults = &defaults,
+    .operands_min = 1,
+    .operands_max = 1,
+    .operand = "RECORDING",
+    .examples = examples,
+    .see_also = see_also,
+    .run = run,
+};

@@ -1,0 +1,127 @@
+"""`sonde export` against the tools its files are for: what they read must be what was recorded."""
+
+import re
+import shutil
+
+import pytest
+
+from runs import run
+
+# Samples of cpu that tests/unit/formats/sample.c makes.
+TOTAL = 60 + 25 + 10 + 4 + 1 + 2
+
+
+@pytest.fixture
+def recording(build, tmp_path):
+    path = tmp_path / "sample.sonde"
+    done = run([build / "tests/unit/formats/make_recording", path])
+    assert done.status == 0, done
+    return path
+
+
+@pytest.fixture
+def pprof(tmp_path):
+    if not shutil.which("go"):
+        pytest.skip("go tool pprof is not installed")
+
+    def call(file, *options):
+        done = run(["go", "tool", "pprof", *options, file],
+                   env={"PATH": "/usr/bin:/bin:/usr/lib/go/bin", "HOME": str(tmp_path),
+                        "PPROF_TMPDIR": str(tmp_path), "PPROF_BINARY_PATH": str(tmp_path)})
+        assert done.status == 0 and not done.stderr, done
+        return done.stdout
+    return call
+
+
+def raw_samples(text):
+    """{(values, location ids): labels} and the sample types of `pprof -raw`."""
+    types = re.search(r"^Samples:\n(.*)$", text, re.M)[1].replace("[dflt]", "").split()
+    body = text[text.index("Samples:"):text.index("Locations\n")]
+    return types, [[int(v) for v in line.split(":")[0].split()]
+                   for line in body.splitlines()[2:] if re.match(r"\s+\d+[\s\d]*:", line)]
+
+
+@pytest.fixture
+def exported(sonde, recording, tmp_path):
+    path = tmp_path / "out.pb.gz"
+    done = sonde("export", recording, "-o", path)
+    assert done.status == 0 and not done.stderr, done
+    return path
+
+
+def test_pprof_sums(pprof, exported):
+    types, samples = raw_samples(pprof(exported, "-raw"))
+    assert types == ["samples/count", "cpu/nanoseconds", "page-faults/count",
+                     "alloc_objects/count", "alloc_space/bytes"]
+    sums = [sum(column) for column in zip(*samples)]
+    assert sums == [TOTAL, TOTAL * 1000000, 7, 5, 3 * 4096 + 200]
+
+
+def test_pprof_top(pprof, exported):
+    flat, cumulative = {}, {}
+    for line in pprof(exported, "-top", "-sample_index=samples", "-nodefraction=0").splitlines():
+        found = re.match(r"\s+(\d+)\s+\S+%\s+\S+%\s+(\d+)\s+\S+%\s+(.*)", line)
+        if found:
+            flat[found[3]], cumulative[found[3]] = int(found[1]), int(found[2])
+    assert flat["ns::work(int)"] == 60 and cumulative["ns::work(int)"] == 95
+    assert flat["main"] == 0 and cumulative["main"] == 95
+    assert flat["sin"] == 25
+    assert flat["[libm.so.6]"] == 4 and cumulative["handle"] == 4
+    assert flat["small;odd?name (inline)"] == 10
+    assert flat["[unknown]"] == 2
+
+
+def test_pprof_traces_and_labels(pprof, exported):
+    text = pprof(exported, "-traces", "-sample_index=samples")
+    assert "Type: samples" in text
+    assert re.search(r"pid:\s+42\n.*tid:\s+43\n|tid:\s+43", text)
+    assert re.search(r"thread:\s+worker", text)
+    assert re.search(r"25\s+sin\n\s+ns::work\(int\)\n\s+main\n", text)
+
+
+@pytest.mark.parametrize("view", ["-peek=sin", "-tree", "-tags", "-comments", "-dot"])
+def test_pprof_views(pprof, exported, view):
+    text = pprof(exported, view)
+    assert {"-peek=sin": "ns::work(int)", "-tree": "sin", "-tags": "worker",
+            "-comments": "sampled with cpu-clock", "-dot": "digraph"}[view] in text
+
+
+def test_pprof_mappings(pprof, exported):
+    lines = pprof(exported, "-raw").split("Mappings\n")[1].splitlines()
+    ranges = [re.match(r"(\d+): 0x(\w+)/0x(\w+)/0x(\w+) (\S+)", line) for line in lines if line]
+    assert ranges[0][5] == "/usr/bin/app"
+    assert "deadbeef05060708" in lines[0]
+    spans = sorted((int(r[2], 16), int(r[3], 16)) for r in ranges)
+    assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:]))
+    assert "[FN][FL][LN][IN]" in lines[0]
+
+
+def test_folded(sonde, recording):
+    done = sonde("export", recording, "--format", "folded")
+    lines = done.stdout.splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == TOTAL
+    assert "main;ns::work(int);small:odd?name 10" in lines
+    done = sonde("export", recording, "-f", "folded", "--by-process", "--by-thread")
+    assert "app-42;worker-43;main;ns::work(int);small:odd?name 10" in done.stdout.splitlines()
+    done = sonde("export", recording, "-f", "folded", "--weight", "value")
+    assert sum(int(line.rpartition(" ")[2]) for line in done.stdout.splitlines()) == TOTAL * 1000000
+    done = sonde("export", recording, "-f", "folded", "--event", "page-faults")
+    assert done.stdout == "main;ns::work(int);small:odd?name;do_page_fault 7\n"
+
+
+def test_refusals(sonde, recording, tmp_path):
+    done = sonde("export", recording)
+    assert done.status == 2 and "which format" in done.stderr
+    done = sonde("export", recording, "-f", "nonsense")
+    assert done.status == 2 and "pprof" in done.stderr
+    done = sonde("export", recording, "-f", "folded", "-e", "nonsense")
+    assert done.status == 1 and "it has: cpu, page-faults, alloc_space" in done.stderr
+    done = sonde("export", tmp_path / "none", "-f", "folded")
+    assert done.status == 1 and "cannot open" in done.stderr
+    taken = tmp_path / "taken.folded"
+    taken.write_text("mine")
+    done = sonde("export", recording, "-o", taken)
+    assert done.status == 1 and "--force" in done.stderr and taken.read_text() == "mine"
+    assert sonde("export", recording, "-o", taken, "--force").status == 0
+    assert taken.read_text().startswith("[unknown] 2\n")
+    assert not list(tmp_path.glob("taken.folded.*"))
