@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 #include "agent/arch.h"
 #include "agent/fork.h"
+#include "agent/heap.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/real.h"
@@ -132,8 +133,24 @@ static bool process_make(void)
     return true;
 }
 
+static void heap_read(struct heap_settings *heap)
+{
+    const char *mode = getenv(SESSION_HEAP_MODE);
+    *heap = (struct heap_settings){
+        .mode = !mode                      ? HEAP_OFF
+                : strcmp(mode, "sampled") == 0 ? HEAP_SAMPLED
+                : strcmp(mode, "exact") == 0   ? HEAP_EXACT
+                                               : HEAP_OFF,
+        .interval = number(getenv(SESSION_HEAP_INTERVAL), HEAP_INTERVAL_DEFAULT, 1ull << 40),
+        .memory = number(getenv(SESSION_HEAP_MEMORY), HEAP_MEMORY_DEFAULT, HEAP_MEMORY_MAX) &
+                  ~4095ull};
+    if (!heap->interval)
+        heap->interval = 1;
+}
+
 __attribute__((constructor)) static void agent_start(void)
 {
+    struct heap_settings heap;
     if (!settings_read() || filtered())
         return;
     real_resolve();
@@ -153,4 +170,6 @@ __attribute__((constructor)) static void agent_start(void)
     const struct agent_settings *s = &agent_settings;
     threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
     threads_scan();
+    heap_read(&heap);
+    heap_start(&heap, getenv(SESSION_HEAP_TREE));
 }

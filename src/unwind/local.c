@@ -145,16 +145,104 @@ static size_t walk_fast(const struct unwind_map *map, const struct unwind_regs *
     }
 }
 
+static void renew(const struct unwind_map *map, struct unwind_cache *cache)
+{
+    uint64_t version = __atomic_load_n(&map->version, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(cache->version != version, 0)) {
+        memset(cache->slot, 0, sizeof(cache->slot));
+        cache->version = version;
+    }
+}
+
+#define HASH_FACTOR 0x9e3779b97f4a7c15ull
+
+static inline uint64_t hash_step(uint64_t hash, uint64_t address)
+{
+    return (hash + address) * HASH_FACTOR;
+}
+
+/* The low bits of the sums depend on the low bits of the addresses alone. */
+static inline uint64_t hash_end(uint64_t hash, size_t count)
+{
+    hash ^= hash >> 32;
+    hash = (hash + count) * 0xd6e8feb86659fd93ull;
+    return hash ^ hash >> 32;
+}
+
+uint64_t unwind_hash(const uint64_t *address, size_t count)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < count; i++)
+        hash = hash_step(hash, address[i]);
+    return hash_end(hash, count);
+}
+
+/* Where the next frame begins, which is `cfa`, from the guess if that was right. A processor goes
+ * on with the guess before it knows; so the frames' loads overlap instead of waiting for one
+ * another. The empty asm hides from the compiler that both are then equal. */
+static inline uint64_t follow(struct unwind_guesses *guesses, uint64_t sp, uint64_t cfa)
+{
+    uint64_t *place = &guesses->end[sp >> 3 & (UNWIND_GUESSES - 1)];
+    uint64_t guess = *place, next = guess;
+    __asm__("" : "+r"(next));
+    if (__builtin_expect(guess != cfa, 0)) {
+        *place = cfa;
+        next = cfa;
+    }
+    return next;
+}
+
+size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *call,
+                      uint64_t stack_hi, struct unwind_cache *cache,
+                      struct unwind_guesses *guesses, uint64_t *out, size_t max, uint64_t *hash,
+                      enum unwind_reason *reason)
+{
+    const uint64_t low = call->sp;
+    uint64_t sp = low, fp = call->fp, ip = call->ip, sum = 0;
+    size_t count = 0;
+    renew(map, cache);
+    *reason = UNWIND_COMPLETE;
+    while (ip) {
+        if (count == max) {
+            *reason = UNWIND_DEPTH;
+            break;
+        }
+        out[count++] = ip;
+        sum = hash_step(sum, ip);
+        uint64_t step = find(map, cache, ip);
+        uint8_t kind = (uint8_t)step, slot = (uint8_t)(step >> 8);
+        uint64_t cfa = (kind == STEP_SP ? sp : fp) + (uint64_t)((int64_t)step >> 32);
+        if (__builtin_expect(kind > STEP_FP, 0)) {
+            if (kind == STEP_END)
+                break;
+            if (kind != STEP_LOAD || cfa < low || cfa > stack_hi - 8 || fp < low ||
+                fp > stack_hi - 8)
+                return 0;
+            cfa = word_at(cfa);
+            if (cfa <= sp || cfa > stack_hi)
+                return 0;
+            fp = word_at(fp);
+            sp = cfa;
+            ip = word_at(cfa - 8);
+            continue;
+        }
+        if (cfa <= sp || cfa > stack_hi || cfa - 8ull * slot < low || cfa < low + 8)
+            return 0;
+        sp = follow(guesses, sp, cfa);
+        if (slot)
+            fp = word_at(sp - 8ull * slot);
+        ip = word_at(sp - 8);
+    }
+    *hash = hash_end(sum, count);
+    return count;
+}
+
 size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t stack_hi,
                     struct unwind_cache *cache, uint64_t *out, size_t max, struct unwind_end *end)
 {
     const uint32_t need = 1u << UNWIND_IP | 1u << UNWIND_SP | 1u << UNWIND_FP;
     uint64_t sp = regs->value[UNWIND_SP];
-    uint64_t version = __atomic_load_n(&map->version, __ATOMIC_ACQUIRE);
-    if (cache->version != version) {
-        memset(cache->slot, 0, sizeof(cache->slot));
-        cache->version = version;
-    }
+    renew(map, cache);
     uint64_t size = stack_hi > sp ? stack_hi - sp : 0;
     if (size >= 16 && (regs->known & need) == need && max) {
         enum unwind_reason reason;
