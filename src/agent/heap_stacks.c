@@ -36,10 +36,9 @@ static int read_elsewhere(void *context, uint64_t address, uint64_t *word)
 
 /* Any stack, with all registers: from here, then without the agent's own frames. */
 static __attribute__((noinline)) size_t walk_slowly(struct heap_thread *t, uint64_t caller,
-                                                    enum unwind_reason *reason)
+                                                    struct unwind_end *end)
 {
     struct unwind_regs regs;
-    struct unwind_end end = {0};
     unwind_regs_here(&regs);
     uint64_t sp = regs.value[UNWIND_SP];
     struct unwind_memory memory = {.start = sp, .read = read_elsewhere, .ctx = t};
@@ -48,16 +47,16 @@ static __attribute__((noinline)) size_t walk_slowly(struct heap_thread *t, uint6
         memory.size = t->stack_end - sp;
     }
     t->window_size = 0;
-    size_t count = unwind_walk(&agent_map, &regs, &memory, t->address, HEAP_DEPTH, &end);
-    *reason = end.reason;
+    size_t count = unwind_walk(&agent_map, &regs, &memory, t->address, HEAP_DEPTH, end);
     for (size_t i = 0; i < count && i < 8; i++) {
         if (t->address[i] != caller)
             continue;
         memmove(t->address, t->address + i, (count - i) * sizeof *t->address);
+        end->interrupted -= end->interrupted ? i : 0;
         return count - i;
     }
     t->address[0] = caller;
-    *reason = UNWIND_NO_ROWS;
+    *end = (struct unwind_end){.reason = UNWIND_NO_ROWS};
     return 1;
 }
 
@@ -70,7 +69,7 @@ static bool same(const struct heap_stack *s, const uint64_t *frames, const struc
 
 /* The number of the stack in t->address, made if it is new; LOST_STACK when there is no room. */
 static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
-                         enum unwind_reason reason)
+                         const struct unwind_end *end)
 {
     struct heap_header *h = heap_process->segment;
     const struct heap_layout *l = &heap_process->layout;
@@ -95,7 +94,8 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
     struct heap_stack *s = &stacks[id];
     s->hash = hash;
     s->first = (uint32_t)(first / FRAME_UNIT);
-    s->reason = (uint8_t)reason;
+    s->reason = (uint8_t)end->reason;
+    s->interrupted = (uint16_t)end->interrupted;
     __atomic_store_n(&s->count, (uint16_t)count, __ATOMIC_RELEASE);
     do
         s->next = head;
@@ -158,11 +158,12 @@ static void known_grow(struct heap_thread *t)
 }
 
 static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint64_t hash,
-                                                     size_t count, enum unwind_reason reason)
+                                                     size_t count,
+                                                     const struct unwind_end *end)
 {
     if (t->known_used >= (t->known_mask + 1) / 4 * 3)
         known_grow(t);
-    uint32_t stack = stack_of(t, hash, count, reason);
+    uint32_t stack = stack_of(t, hash, count, end);
     if (stack == LOST_STACK) {
         if (!t->lost_cell)
             t->lost_cell = cell_new(t, stack);
@@ -177,18 +178,18 @@ uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
     struct unwind_call call = {
         .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
-    enum unwind_reason reason;
+    struct unwind_end end = {0};
     uint64_t hash;
     size_t count = 0;
     if (__builtin_expect(call.sp >= t->stack_low && call.sp < t->stack_end, 1))
         count = unwind_callers(&agent_map, &call, t->stack_end, &t->cache, &t->guesses, t->address,
-                               HEAP_DEPTH, &hash, &reason);
+                               HEAP_DEPTH, &hash, &end.reason);
     if (__builtin_expect(!count, 0)) {
-        count = walk_slowly(t, call.ip, &reason);
+        count = walk_slowly(t, call.ip, &end);
         hash = unwind_hash(t->address, count);
     }
     for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
         if (__builtin_expect(t->known[i].hash == hash, 1))
             return t->known[i].cell;
-    return cell_learn(t, hash, count, reason);
+    return cell_learn(t, hash, count, &end);
 }

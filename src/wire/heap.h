@@ -106,7 +106,8 @@ struct heap_stack {
     uint32_t first; /* in units of 4 words */
     uint16_t count; /* set last */
     uint8_t reason; /* enum unwind_reason */
-    uint8_t spare[5];
+    uint8_t spare[3];
+    uint16_t interrupted; /* index of the one that a signal interrupted, or 0 */
 };
 
 /* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. */
