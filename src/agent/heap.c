@@ -102,7 +102,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     memset(t->first, 0, sizeof t->first);
     t->lost_cell = 0;
     t->last = 0;
-    t->delta = t->batch = 0;
+    t->delta = t->up = t->down = 0;
     t->rounds = 0;
     t->held = NULL;
     t->busy_sp = 0;

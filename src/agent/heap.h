@@ -35,7 +35,8 @@ enum heap_gate {
 
 #define HEAP_TABLE 256 /* slots of a thread's first table, a power of two */
 #define HEAP_WINDOW 2048
-#define HEAP_FILTER 32768u /* counters of sampled mode, a power of two */
+#define HEAP_FILTER_BITS 15
+#define HEAP_FILTER (1u << HEAP_FILTER_BITS) /* places of sampled mode's filter */
 
 struct heap_known {
     uint64_t hash;
@@ -55,8 +56,9 @@ struct heap_thread {
     int32_t tid;
     uint32_t lost_cell; /* for stacks that found no room */
     uint64_t last;         /* the block of its latest allocation */
-    int64_t delta, batch;  /* bytes not yet told to the process; how many may wait */
-    uint8_t *filter;       /* sampled mode: which addresses may be sampled ones; else NULL */
+    int64_t delta;         /* bytes not yet told to the process; how many may wait, up and down */
+    int64_t up, down;
+    uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp; /* where the agent was entered */
     uint32_t *held;   /* the lock that is held there */
@@ -79,7 +81,8 @@ struct heap_process {
     struct heap_layout layout;
     struct heap_thread shared;
     uint8_t claimed[AGENT_SLOTS];
-    uint8_t filter[HEAP_FILTER];
+    uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
+    uint16_t filter_count[HEAP_FILTER];
 };
 
 struct heap_settings {
@@ -124,22 +127,42 @@ int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
 
 /* ---- heap_blocks.c; the address is not 0 */
-void blocks_prefetch(uint64_t address);
+/* Where the address belongs, its place on its way to the cache; NULL if it can have none. */
+struct heap_region *blocks_region(uint64_t address);
 /* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
  * 0. */
-enum heap_loss blocks_put(struct heap_thread *t, uint64_t address, struct heap_block block,
-                          struct heap_block *old);
+enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                          struct heap_block block, struct heap_block *old);
 bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out);
 
-/* A lock that may be left held by who never comes back: waits a while, then false. */
-bool heap_lock(struct heap_thread *t, uint32_t *lock);
-void heap_unlock(struct heap_thread *t, uint32_t *lock);
+bool heap_lock_wait(struct heap_thread *t, uint32_t *lock);
 
-/* Sampled mode: a counter that is 0 if no block at such an address is sampled. A counter that
- * comes round to 0 (256 samples in one place) hides some until they go. */
-static inline uint8_t *heap_filter(const struct heap_thread *t, uint64_t address)
+/* A lock that may be left held by who never comes back: waits a while, then false. */
+static inline bool heap_lock(struct heap_thread *t, uint32_t *lock)
 {
-    return &t->filter[(uint32_t)(address >> 4) * 0x9e3779b1u >> 17];
+    t->held = lock;
+    return __builtin_expect(__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0, 1) ||
+           heap_lock_wait(t, lock);
+}
+
+static inline void heap_unlock(struct heap_thread *t, uint32_t *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+    t->held = NULL;
+}
+
+static inline uint32_t heap_filter_place(uint64_t address)
+{
+    return (uint32_t)(address >> 4) * 0x9e3779b1u >> (32 - HEAP_FILTER_BITS);
+}
+
+/* Whether a block may be known: in exact mode any, in sampled mode one in a place of the filter. */
+static inline bool heap_may_know(const struct heap_thread *t, uint64_t address)
+{
+    if (!t->filter)
+        return true;
+    uint32_t place = heap_filter_place(address);
+    return __atomic_load_n(&t->filter[place / 64], __ATOMIC_RELAXED) >> place % 64 & 1;
 }
 
 static inline void *heap_area(uint64_t offset)

@@ -25,11 +25,8 @@
 
 _Static_assert(CELL_SHIFT == 40, "a block is one word");
 
-bool heap_lock(struct heap_thread *t, uint32_t *lock)
+bool heap_lock_wait(struct heap_thread *t, uint32_t *lock)
 {
-    t->held = lock;
-    if (__builtin_expect(__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0, 1))
-        return true;
     for (unsigned i = 0; i < SPINS + YIELDS; i++) {
         if (i < SPINS || agent_quiet)
             __builtin_ia32_pause();
@@ -41,12 +38,6 @@ bool heap_lock(struct heap_thread *t, uint32_t *lock)
     }
     t->held = NULL;
     return false;
-}
-
-void heap_unlock(struct heap_thread *t, uint32_t *lock)
-{
-    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
-    t->held = NULL;
 }
 
 static uint64_t *keys(void)
@@ -105,11 +96,12 @@ static inline uint32_t home_of(uint64_t key, uint8_t bits)
     return (uint32_t)key * 0x9e3779b1u >> (32 - bits);
 }
 
-void blocks_prefetch(uint64_t address)
+struct heap_region *blocks_region(uint64_t address)
 {
-    struct heap_region *r = address < ADDRESS_END ? region_of(address, false) : NULL;
+    struct heap_region *r = address < ADDRESS_END ? region_of(address, true) : NULL;
     if (r && r->bits)
         __builtin_prefetch(&table_at(r->table)[home_of(key_of(address), r->bits)], 1);
+    return r;
 }
 
 /* A table of 1 << bits empty slots; its unit in *unit. */
@@ -243,10 +235,9 @@ static inline uint32_t slot_of(const uint64_t *table, uint8_t bits, uint64_t key
     return i;
 }
 
-enum heap_loss blocks_put(struct heap_thread *t, uint64_t address, struct heap_block block,
-                          struct heap_block *old)
+enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                          struct heap_block block, struct heap_block *old)
 {
-    struct heap_region *r = address < ADDRESS_END ? region_of(address, true) : NULL;
     old->cell = 0;
     if (__builtin_expect(!r, 0))
         return HEAP_LOST_BLOCKS;

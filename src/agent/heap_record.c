@@ -117,24 +117,28 @@ static void peak_raise(struct heap_header *h, uint64_t now, uint32_t threads)
     }
 }
 
-/* One thread tells every byte, so its peak is exact; of several each keeps at most its share of a
- * two-thousandth to itself. */
+/* One thread tells of every new peak, so its peak is exact; of several each keeps at most its share
+ * of a two-thousandth to itself. */
 void heap_flush(struct heap_thread *t)
 {
     struct heap_header *h = t->segment;
     int64_t now = __atomic_add_fetch(&h->total, t->delta, __ATOMIC_RELAXED);
     uint32_t threads = __atomic_load_n(&h->threads_live, __ATOMIC_RELAXED);
+    int64_t most = now <= 0 ? 0 : threads > 1 ? (now >> 11) / threads : now >> 9;
     t->delta = 0;
-    t->batch = threads > 1 && now > 0 ? (now >> 11) / threads : 0;
+    t->up = t->down = most;
     if (now > 0 && (uint64_t)now > __atomic_load_n(&h->peak, __ATOMIC_RELAXED))
         peak_raise(h, (uint64_t)now, threads);
+    int64_t left = (int64_t)__atomic_load_n(&h->peak, __ATOMIC_RELAXED) - now;
+    if (threads <= 1 && left < most)
+        t->up = left > 0 ? left : 0;
     tell_tree(h, now);
 }
 
 static inline void total_add(struct heap_thread *t, int64_t by)
 {
     t->delta += by;
-    if ((uint64_t)(t->delta + t->batch) > 2 * (uint64_t)t->batch)
+    if (t->delta > t->up || -t->delta > t->down)
         heap_flush(t);
 }
 
@@ -177,6 +181,30 @@ static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size
     total_add(t, -(int64_t)w.bytes);
 }
 
+/* A bit may be set where nothing is any more (two threads at once), never the other way round: the
+ * counter is raised before and lowered after. */
+static void filter_add(struct heap_thread *t, uint64_t address)
+{
+    if (!t->filter)
+        return;
+    uint32_t place = heap_filter_place(address);
+    __atomic_fetch_add(&heap_process->filter_count[place], 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_or(&t->filter[place / 64], 1ull << place % 64, __ATOMIC_SEQ_CST);
+}
+
+static void filter_remove(struct heap_thread *t, uint64_t address)
+{
+    if (!t->filter)
+        return;
+    uint32_t place = heap_filter_place(address);
+    uint16_t *count = &heap_process->filter_count[place];
+    if (__atomic_sub_fetch(count, 1, __ATOMIC_SEQ_CST) != 0)
+        return;
+    __atomic_fetch_and(&t->filter[place / 64], ~(1ull << place % 64), __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(count, __ATOMIC_SEQ_CST))
+        __atomic_fetch_or(&t->filter[place / 64], 1ull << place % 64, __ATOMIC_SEQ_CST);
+}
+
 void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
@@ -184,15 +212,14 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     t->busy_sp = (uint64_t)(uintptr_t)caller;
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
-    blocks_prefetch(address);
+    struct heap_region *region = blocks_region(address);
     block.cell = heap_cell_of(t, caller);
-    enum heap_loss lost = blocks_put(t, address, block, &old);
+    enum heap_loss lost = blocks_put(t, region, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
         heap_refuse(lost, size);
         return;
     }
-    if (t->filter)
-        __atomic_fetch_add(heap_filter(t, address), 1, __ATOMIC_RELAXED);
+    filter_add(t, address);
     if (__builtin_expect(old.cell, 0))
         count_free(t, &t->cells[old.cell], old.size, false);
     count_alloc(t, &t->cells[block.cell], size);
@@ -204,8 +231,8 @@ struct heap_block heap_take(struct heap_thread *t, uint64_t address)
     struct heap_block block = {0};
     if (!blocks_take(t, address, &block))
         block.cell = 0;
-    else if (t->filter)
-        __atomic_fetch_sub(heap_filter(t, address), 1, __ATOMIC_RELAXED);
+    else
+        filter_remove(t, address);
     return block;
 }
 
@@ -214,10 +241,10 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, address, block, &old) != HEAP_LOSSES)
+    if (blocks_put(t, blocks_region(address), address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
-    else if (t->filter)
-        __atomic_fetch_add(heap_filter(t, address), 1, __ATOMIC_RELAXED);
+    else
+        filter_add(t, address);
 }
 
 void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block)

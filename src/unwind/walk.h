@@ -54,11 +54,11 @@ size_t unwind_walk(const struct unwind_map *map, const struct unwind_regs *regs,
 /* From return address to what its row says, for unwind_local. One per thread, zeroed at first; a
  * signal handler that interrupts a walk must bring another one. */
 struct unwind_cache {
-    uint64_t version; /* of the map the entries were made from */
     struct {
         uint64_t address;
         uint64_t step;
     } slot[UNWIND_CACHE_SLOTS];
+    uint64_t version; /* of the map the entries were made from */
 } __attribute__((aligned(64)));
 
 /* As unwind_walk, on this process's own stack: memory is read between regs' sp and stack_hi, the
