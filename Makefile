@@ -35,8 +35,8 @@ tsan: ## unit tests under ThreadSanitizer
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
-bench: all ## measure what sonde costs
-	@bench/overhead --build $(BUILD)
+bench: all ## measure every figure beside the peers'
+	@bench/all $(BUILD)
 
 install: all ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null

@@ -1,7 +1,7 @@
 /*
- * Times sonde's symboliser against binutils' addr2line on one program: the same random addresses of its
- * .text, with inlined functions, in one batch. See symbol_bench.sh.
- *   symbol_bench PROGRAM [ADDRESSES]
+ * Times sonde's symboliser against binutils' addr2line on one program: the same random addresses of
+ * its .text, with inlined functions, in one batch. See symbol_bench.sh. symbol_bench PROGRAM
+ * [ADDRESSES]
  */
 #include <elf.h>
 #include <stdio.h>
@@ -87,6 +87,7 @@ static uint64_t time_addr2line(const struct symbol_request *r, const char *list)
     for (size_t i = 0; i < r->count; i++)
         fprintf(f, "0x%llx\n", (unsigned long long)r->address[i]);
     fclose(f);
+    fflush(stdout);
     uint64_t start = clock_now();
     pid_t pid = fork();
     if (pid == 0) {
@@ -112,8 +113,10 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: symbol_bench PROGRAM [ADDRESSES]  %s\n", err.text);
         return 2;
     }
-    struct symbol_request r = {.kind = SYMBOL_ELF, .path = argv[1], .address = address, .count = count};
-    printf("%zu addresses, %.1f MB of debug information\n", count, (double)debug_bytes(image) / 1e6);
+    struct symbol_request r = {
+        .kind = SYMBOL_ELF, .path = argv[1], .address = address, .count = count};
+    printf("%zu addresses, %.1f MB of debug information\n", count,
+           (double)debug_bytes(image) / 1e6);
     double ours = (double)best_of(&r, false, &frames) / 1e6;
     printf("symbol_resolve           %9.1f ms  (%zu frames)\n", ours, frames);
     printf("symbol_resolve_isolated  %9.1f ms\n", (double)best_of(&r, true, &frames) / 1e6);

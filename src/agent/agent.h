@@ -23,9 +23,9 @@
 
 #define AGENT_SLOTS 8192 /* threads alive at once that can be observed */
 #define AGENT_MODULES 2048
-#define AGENT_BLOCK 64           /* threads whose private memory is mapped together */
-#define AGENT_STACK_COPY 16384   /* bytes of a foreign stack that are looked at */
-#define AGENT_STACK_WINDOW 2048  /* and where it leads on to another one */
+#define AGENT_BLOCK 64          /* threads whose private memory is mapped together */
+#define AGENT_STACK_COPY 16384  /* bytes of a foreign stack that are looked at */
+#define AGENT_STACK_WINDOW 2048 /* and where it leads on to another one */
 
 struct agent_settings {
     bool active; /* the constructor found a session and everything it needs */
@@ -52,12 +52,13 @@ enum agent_phase {
 struct agent_process {
     uint32_t phase;
     uint32_t tries; /* how often the segment could not be handed over */
-    uint32_t modules_lock, modules_dirty;
+    uint32_t modules_lock, modules_asked;
     uint32_t threads_refused; /* before there was a segment */
     uint32_t claims_failed;
-    uint32_t flags;           /* the same */
+    uint32_t flags; /* the same */
     int32_t pid;
-    uint64_t start;
+    uint64_t loads, unloads; /* by the loader, as of the last look */
+    uint64_t start;          /* 0: when the segment is made */
     struct segment_header *segment;
     struct segment_layout layout;
     uint32_t slots;
@@ -70,9 +71,9 @@ struct agent_thread {
     uint32_t generation; /* of the private half: tells a signal of the thread before */
     uint32_t alive;      /* set last when it starts, cleared first when it ends */
     int32_t tid;
-    int32_t timer;       /* its number + 1; 0: none, also after the wipe of a fork */
-    uint32_t rounds;     /* of its key's destructor */
-    bool hidden;         /* what agent_self.hidden starts as */
+    int32_t timer;                 /* its number + 1; 0: none, also after the wipe of a fork */
+    uint32_t rounds;               /* of its key's destructor */
+    bool hidden;                   /* what agent_self.hidden starts as */
     uint64_t stack_low, stack_end; /* 0, 0: unknown */
     uint64_t missed, missed_value; /* samples from before the segment */
     struct segment_thread *slot;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -19,6 +20,7 @@
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/real.h"
+#include "agent/registry.h"
 #include "agent/threads.h"
 
 EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
@@ -30,7 +32,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
         modules_refresh();
         uint32_t phase = agent_phase();
         if (agent_quiet)
-            threads_refuse();
+            registry_refuse();
         else if (phase != AGENT_ABSENT && phase != AGENT_OFF)
             t = threads_reserve(attr, start, argument);
     }
@@ -81,8 +83,10 @@ EXPORT void *dlopen(const char *name, int mode)
 /* After this the kernel may kill us for a system call: make now what needs some, then make none. */
 static void before_seccomp(void)
 {
-    if (!agent_process || agent_self.tid != (int32_t)raw0(SYS_gettid))
-        return; /* inert, or vfork's child, whose filter is its own */
+    if (!agent_process)
+        return;
+    if (agent_process->pid && agent_self.tid && agent_self.tid != (int32_t)raw0(SYS_gettid))
+        return; /* vfork's child: the filter is its own, the memory is not */
     publish_segment();
     agent_quiet = 1;
     agent_declare(SEGMENT_QUIET);
@@ -97,6 +101,18 @@ EXPORT long hook_syscall(long number, long a, long b, long c, long d, long e, lo
         (a == SECCOMP_SET_MODE_FILTER || a == SECCOMP_SET_MODE_STRICT))
         before_seccomp();
     return REAL(syscall)(number, a, b, c, d, e, f);
+}
+
+/* What is mapped will be locked, and all of the segment would be far too much. */
+EXPORT int mlockall(int flags)
+{
+    if (agent_process && (flags & MCL_CURRENT))
+        publish_shrink();
+    long result = raw1(SYS_mlockall, flags);
+    if (result >= 0)
+        return (int)result;
+    errno = (int)-result;
+    return -1;
 }
 
 EXPORT int prctl(int option, ...)

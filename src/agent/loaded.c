@@ -10,6 +10,7 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -21,7 +22,6 @@ struct listing {
     bool unchanged, asked;
 };
 
-static uint64_t last_adds, last_subs;
 static uint32_t rpath_seen;
 
 static uint32_t path_copy(char *to, const char *from)
@@ -102,10 +102,12 @@ static int on_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct listing *l = context;
     if (!l->asked && size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+        /* Kept where a fork wipes it: the list may have been half written when that came. */
+        struct agent_process *p = agent_process;
         l->asked = true;
-        l->unchanged = info->dlpi_adds == last_adds && info->dlpi_subs == last_subs;
-        last_adds = info->dlpi_adds;
-        last_subs = info->dlpi_subs;
+        l->unchanged = info->dlpi_adds == p->loads && info->dlpi_subs == p->unloads;
+        p->loads = info->dlpi_adds;
+        p->unloads = info->dlpi_subs;
         if (l->unchanged)
             return 1;
     }
@@ -134,11 +136,6 @@ static int on_loaded(struct dl_phdr_info *info, size_t size, void *context)
         m->offset = p->p_offset & ~4095ull;
     }
     return 0;
-}
-
-void loaded_forget(void)
-{
-    last_adds = last_subs = 0;
 }
 
 bool loaded_has_rpath(void)
@@ -170,6 +167,14 @@ static bool same_build(const struct agent_module *m, int fd)
     return len >= (int)m->build_id_len && memcmp(id, m->build_id, m->build_id_len) == 0;
 }
 
+/* Writing past RLIMIT_FSIZE raises SIGXFSZ, which is the program's death. */
+static bool may_store(void)
+{
+    struct rlimit limit;
+    return raw4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 &&
+           limit.rlim_cur == RLIM_INFINITY;
+}
+
 void loaded_rows(struct agent_module *m)
 {
     if (m->rows_tried)
@@ -179,12 +184,15 @@ void loaded_rows(struct agent_module *m)
         rows_read_memory((const void *)m->start, m->end - m->start, &m->rows);
         return;
     }
+    const char *cache = agent_settings.rows[0] ? agent_settings.rows : NULL;
+    if (cache && m->build_id_len &&
+        rows_cache_load(cache, m->build_id, m->build_id_len, &m->rows) == 0)
+        return; /* the usual case, without a look at the file */
     int fd = m->path_len || m->self ? open_file(m) : -1;
     if (fd < 0)
         return;
-    const char *cache = agent_settings.rows[0] ? agent_settings.rows : NULL;
     if (same_build(m, fd))
-        rows_open(fd, cache, &m->rows);
+        rows_open(fd, may_store() ? cache : NULL, &m->rows);
     raw1(SYS_close, fd);
 }
 

@@ -1,4 +1,4 @@
-/* What modules.c keeps and loaded.c finds. */
+/* What module_table.c keeps, modules.c updates and loaded.c finds. */
 #ifndef SONDE_AGENT_MODULES_INTERNAL_H
 #define SONDE_AGENT_MODULES_INTERNAL_H
 
@@ -24,11 +24,17 @@ struct agent_module {
     char path[SEGMENT_PATH];
 };
 
+/* In order of first sight; entries stay. Written by whoever module_table_work runs. */
+extern struct agent_module module_list[AGENT_MODULES];
+extern uint32_t module_count;
+
+/* Runs `look` (which may change the list), then brings the segment's table up to date; or, if
+ * another thread is at it, has that one do so. NULL: only the table, signal-safe. */
+void module_table_work(void (*look)(void));
+
 /* What is loaded now, at most `max` entries without rows; *total tells how many there are. Returns
  * how many were written, or -1 when nothing was loaded or unloaded since the call before. */
 int loaded_list(struct agent_module *out, size_t max, size_t *total);
-
-void loaded_forget(void); /* the next loaded_list answers in any case */
 
 /* Whether any object in the last list has a DT_RPATH. */
 bool loaded_has_rpath(void);

@@ -77,7 +77,7 @@ static void header_fill(struct segment_header *h, const struct segment_layout *l
     h->pid = (uint32_t)raw0(SYS_getpid);
     h->parent = (uint32_t)raw0(SYS_getppid);
     h->clock = CLOCK_MONOTONIC;
-    h->start = p->start;
+    h->start = p->start ? p->start : agent_now();
     h->interval = s->interval;
     h->signal = (uint32_t)s->signal;
     h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) : 0;
@@ -175,8 +175,8 @@ static void slots_used_raise(uint32_t used)
 {
     uint32_t *mark = &agent_process->segment->slots_used;
     uint32_t now = __atomic_load_n(mark, __ATOMIC_RELAXED);
-    while (now < used && !__atomic_compare_exchange_n(mark, &now, used, true, __ATOMIC_RELEASE,
-                                                      __ATOMIC_RELAXED))
+    while (now < used &&
+           !__atomic_compare_exchange_n(mark, &now, used, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
 }
 
@@ -213,4 +213,19 @@ void publish_thread_end(struct agent_thread *t)
     if (!agent_quiet && t->tid == agent_self.tid)
         raw2(SYS_prctl, PR_GET_NAME, s->name);
     __atomic_store_n(&s->state, SLOT_ENDED, __ATOMIC_RELEASE);
+}
+
+void publish_shrink(void)
+{
+    struct agent_process *p = agent_process;
+    if (agent_phase() != AGENT_RUNNING)
+        return;
+    /* Threads being started take the lowest places: sixty-four are more than enough for them. */
+    uint32_t kept = __atomic_load_n(&p->segment->slots_used, __ATOMIC_ACQUIRE) + 64;
+    if (kept >= p->slots)
+        return;
+    __atomic_store_n(&p->slots, kept, __ATOMIC_SEQ_CST);
+    agent_declare(SEGMENT_FEWER_SLOTS);
+    uint64_t from = p->layout.rings + (uint64_t)kept * agent_settings.ring_bytes;
+    raw2(SYS_munmap, (char *)p->segment + from, p->layout.size - from);
 }

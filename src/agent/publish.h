@@ -20,6 +20,9 @@ void publish_thread(struct agent_thread *t);
 /* The thread is over: what it wrote stays until the collector has read it. */
 void publish_thread_end(struct agent_thread *t);
 
+/* Gives up what no thread uses yet, but for some. Not for handlers. */
+void publish_shrink(void);
+
 struct segment_thread *publish_slot(uint32_t index); /* NULL while there is no segment */
 
 /* Memory to share: a sealed file of `size` bytes, as large as limits allow (-EFBIG otherwise), and

@@ -12,8 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #define REAL_FUNCTIONS(X)                                                                          \
-    X(int, pthread_create,                                                                         \
-      (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))                            \
+    X(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *))       \
     X(void *, dlopen, (const char *, int))                                                         \
     X(long, syscall, (long, long, long, long, long, long, long))                                   \
     X(sighandler_t, signal, (int, sighandler_t))                                                   \

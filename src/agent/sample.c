@@ -11,10 +11,10 @@
 #include "agent/agent.h"
 #include "agent/arch.h"
 #include "agent/publish.h"
+#include "agent/registry.h"
 #include "agent/ring.h"
 #include "agent/signals.h"
 #include "agent/stack.h"
-#include "agent/threads.h"
 
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
 #define LATE_NS 100000000u /* far more than any tick */
@@ -28,7 +28,7 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
         publish_segment();
     uint32_t phase = agent_phase();
     if (phase == AGENT_OFF) {
-        threads_disarm(t);
+        registry_disarm(t);
         return false;
     }
     if (phase == AGENT_RUNNING) {
@@ -94,8 +94,8 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct agent_thread *t;
     int saved = errno;
-    if (!threads_of_signal(info, &t)) {
-        signals_pass_on(signal, info);
+    if (!registry_of_signal(info, &t)) {
+        signals_pass_on(signal);
     } else if (t) {
         take(t, (1 + (uint64_t)(uint32_t)info->si_overrun) * agent_settings.interval, ucontext);
         restart(ucontext);

@@ -12,10 +12,21 @@
 
 /* Takes a free signal into agent_settings.signal, its handler being `handler`. False: none. */
 bool signals_init(void (*handler)(int, siginfo_t *, void *));
-/* Lets the calling thread receive it. */
-void signals_unblock(void);
+
+/* Lets the calling thread receive it; whether it was blocked before. */
+bool signals_unblock(void);
 
 /* Somebody else sent the agent's signal: does what the program would have done. Signal-safe. */
-void signals_pass_on(int signal, siginfo_t *info);
+void signals_pass_on(int signal);
+
+/* Whether `signal` is the agent's, in the process that is observed: vfork's child has signals of
+ * its own but our memory, so what it sets is the kernel's alone. */
+bool signals_is_ours(int signal);
+
+/* The program wants it: timers go over to the next free signal, or end. */
+void signals_cede(void);
+
+/* What the program believes to be set for it, SIG_DFL or SIG_IGN; then `now`, if that is given. */
+struct sigaction signals_believed(const struct sigaction *now);
 
 #endif

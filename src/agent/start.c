@@ -113,8 +113,8 @@ static void stacks_learn(void)
 static bool process_make(void)
 {
     size_t size = (sizeof(struct agent_process) + 4095) & ~4095ul;
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-                   0);
+    long at =
+        raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at < 0 && at > -4096) {
         session_send(SESSION_REFUSED, SESSION_NO_MEMORY, (int)-at, -1);
         return false;
@@ -166,7 +166,7 @@ __attribute__((constructor)) static void agent_start(void)
         return;
     agent_settings.active = true;
     modules_refresh();
-    signals_unblock();
+    agent_self.hidden = signals_unblock();
     const struct agent_settings *s = &agent_settings;
     threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
     threads_scan();

@@ -30,15 +30,4 @@ struct agent_thread *threads_reserve(const pthread_attr_t *attr, void *(*start)(
 void threads_cancel(struct agent_thread *t); /* the thread was not created after all */
 void *threads_main(void *thread);
 
-void threads_refuse(void); /* counts a thread that goes unobserved; signal-safe */
-
-/* Whether the signal is from a timer of ours; *thread is whose, or NULL if that thread is past.
- * Signal-safe. */
-bool threads_of_signal(const siginfo_t *info, struct agent_thread **thread);
-
-/* Stops a thread's timer; signal-safe. Stops or starts that of every thread. */
-void threads_disarm(struct agent_thread *t);
-void threads_disarm_all(void);
-void threads_arm_all(void);
-
 #endif

@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "agent/agent.h"
 #include "agent/arch.h"
 
 /* The kernel's numbering of another thread's CPU clock (scheduler time). */
@@ -36,7 +35,7 @@ int timer_start(int32_t tid, uint64_t interval, int signal, uint64_t cookie)
     long result = raw3(SYS_timer_create, thread_clock(tid), &event, &timer);
     if (result < 0)
         return (int)result;
-    uint64_t first = 1 + scramble(agent_now() ^ (uint64_t)tid << 32) % interval;
+    uint64_t first = 1 + scramble((uint64_t)tid << 16 ^ cookie) % interval;
     struct itimerspec when = {.it_interval = {.tv_sec = (time_t)(interval / 1000000000u),
                                               .tv_nsec = (long)(interval % 1000000000u)},
                               .it_value = {.tv_sec = (time_t)(first / 1000000000u),

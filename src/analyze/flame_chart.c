@@ -22,6 +22,7 @@ struct chart {
     VECTOR(struct open_box) open; /* below the lane, outermost first */
     VECTOR(uint32_t) path;        /* of the present sample, innermost first */
     uint32_t lane;                /* box */
+    uint64_t least;               /* width of a box that is kept */
     uint64_t end;                 /* of the last sample's time */
 };
 
@@ -29,23 +30,33 @@ static uint32_t open_box(struct chart *c, uint32_t symbol, uint32_t depth, uint6
 {
     struct flame *f = c->f;
     *vector_push(&f->boxes) = (struct flame_box){.symbol = symbol, .depth = depth, .start = start};
-    if (depth > f->depth)
-        f->depth = depth;
     return (uint32_t)f->boxes.len - 1;
 }
 
-/* Ends what is open beyond `keep` boxes; sums go to the box below. */
+/*
+ * Ends what is open beyond `keep` boxes; sums go to the box below. What is too narrow goes
+ * at once, so that memory follows what is kept: all that stood on it was narrower still
+ * and is gone, so it is the last one there is.
+ */
 static void close_boxes(struct chart *c, size_t keep)
 {
-    struct flame_box *boxes = c->f->boxes.data;
+    struct flame *f = c->f;
     while (c->open.len > keep) {
-        struct flame_box *box = &boxes[c->open.data[--c->open.len].box];
-        struct flame_box *under = &boxes[c->open.len ? c->open.data[c->open.len - 1].box : c->lane];
+        uint32_t at = c->open.data[--c->open.len].box;
+        struct flame_box *box = &f->boxes.data[at];
+        struct flame_box *under =
+            &f->boxes.data[c->open.len ? c->open.data[c->open.len - 1].box : c->lane];
         box->width = c->end - box->start;
         box->total += box->self;
         box->total_count += box->self_count;
         under->total += box->total;
         under->total_count += box->total_count;
+        if (box->width < c->least) {
+            f->boxes.len = at;
+            f->pruned++;
+        } else if (box->depth > f->depth) {
+            f->depth = box->depth;
+        }
     }
 }
 
@@ -112,44 +123,15 @@ static void chart_thread(struct chart *c, uint32_t thread, const uint32_t *sampl
     struct flame_box *lane = &c->f->boxes.data[c->lane];
     lane->total += lane->self;
     lane->total_count += lane->self_count;
+    /* Samples at one instant were told apart by a nanosecond each. */
     if (c->end > c->f->extent)
         c->f->extent = c->end;
 }
 
-/* Takes out what is too narrow, and with it all that stands on it. */
-static void prune(struct flame *f, double min_percent)
-{
-    uint64_t least = (uint64_t)((double)f->extent * min_percent / 100);
-    uint32_t below = UINT32_MAX; /* boxes deeper than this stand on a pruned one */
-    size_t kept = 0;
-    f->depth = 0;
-    for (size_t i = 0; i < f->boxes.len; i++) {
-        struct flame_box *box = &f->boxes.data[i];
-        if (box->depth == 0)
-            box->width = f->extent;
-        if (box->depth <= below)
-            below = UINT32_MAX;
-        if (below != UINT32_MAX || (box->depth && box->width < least)) {
-            if (below == UINT32_MAX)
-                below = box->depth;
-            f->pruned++;
-            continue;
-        }
-        if (box->depth > f->depth)
-            f->depth = box->depth;
-        f->boxes.data[kept++] = *box;
-    }
-    f->boxes.len = kept;
-}
-
-void flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
-                        double min_percent)
+/* Samples by thread, in time order within each; at[i] is where those of thread i end. */
+static uint32_t *samples_by_thread(const struct selection *s, size_t *at)
 {
     const struct profile *p = s->profile;
-    struct chart c = {.f = f, .s = s};
-    *f = (struct flame){.tree = t, .chart = true};
-    /* Samples by thread, in time order within each. */
-    size_t *at = memory_array(p->threads.len + 2, sizeof *at);
     uint32_t *order = memory_array(p->samples.len + 1, sizeof *order);
     for (size_t i = 0; i < p->samples.len; i++) {
         const struct profile_sample *m = &p->samples.data[i];
@@ -163,12 +145,31 @@ void flame_from_samples(struct flame *f, struct tree *t, const struct selection 
         if (selection_has(s, m->event, m->thread, m->stack))
             order[at[m->thread]++] = (uint32_t)i;
     }
+    return order;
+}
+
+void flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
+                        double min_percent)
+{
+    const struct profile *p = s->profile;
+    size_t *at = memory_array(p->threads.len + 2, sizeof *at);
+    uint32_t *order = samples_by_thread(s, at);
+    *f = (struct flame){.tree = t, .chart = true};
+    for (size_t i = 0; i < p->threads.len; i++) {
+        size_t first = i ? at[i - 1] : 0, count = at[i] - first;
+        uint64_t last = count ? p->samples.data[order[at[i] - 1]].time : 0;
+        if (last > p->start && last - p->start > f->extent)
+            f->extent = last - p->start;
+    }
+    struct chart c = {.f = f, .s = s, .least = (uint64_t)((double)f->extent * min_percent / 100)};
     for (uint32_t i = 0; i < p->threads.len; i++) {
         size_t first = i ? at[i - 1] : 0;
         if (at[i] > first)
             chart_thread(&c, i, order + first, at[i] - first);
     }
-    prune(f, min_percent);
+    for (size_t i = 0; i < f->boxes.len; i++)
+        if (!f->boxes.data[i].depth)
+            f->boxes.data[i].width = f->extent;
     free(at);
     free(order);
     vector_release(&c.open);

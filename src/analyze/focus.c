@@ -1,7 +1,8 @@
 /*
  * Callers and callees of one function: from the call tree, the ways to and from its
  * outermost calls are merged into a small tree of their own. Every sample with the function on
- * its stack counts once, so the branches add up to the function's total. See report.h.
+ * its stack counts once, so the branches add up to the function's total. Where a name stands for
+ * several functions, each is a root by itself. See report.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,27 +67,53 @@ static void merge_up(struct focus *f, uint32_t node, uint32_t at)
     }
 }
 
-/* Visits the outermost calls. The merged nodes of callees are found through `placed`. */
+/* Adds everything below `node`, which is the function. */
+static void merge_down(struct focus *f, uint32_t node, uint32_t at)
+{
+    const struct tree_node *nodes = f->all->nodes.data;
+    charge(&f->merged.nodes.data[at], &nodes[node], true);
+    f->placed[node] = at;
+    for (uint32_t c = nodes[node].first_child; c != TREE_NONE;) {
+        at = tree_child(&f->merged, f->placed[nodes[c].parent], nodes[c].symbol);
+        charge(&f->merged.nodes.data[at], &nodes[c], true);
+        f->placed[c] = at;
+        if (nodes[c].first_child != TREE_NONE) {
+            c = nodes[c].first_child;
+            continue;
+        }
+        while (c != node && nodes[c].next == TREE_NONE)
+            c = nodes[c].parent;
+        c = c == node ? TREE_NONE : nodes[c].next;
+    }
+}
+
+static bool is_outermost(const struct tree *t, uint32_t node)
+{
+    const struct tree_node *nodes = t->nodes.data;
+    for (uint32_t up = nodes[node].parent; up; up = nodes[up].parent)
+        if (nodes[up].symbol == nodes[node].symbol)
+            return false;
+    return true;
+}
+
 static void merge(struct focus *f, bool callers)
 {
     const struct tree *t = f->all;
     f->placed = memory_array(t->nodes.len, sizeof *f->placed);
     for (uint32_t i = 1; i < t->nodes.len; i++) {
         const struct tree_node *n = &t->nodes.data[i];
-        uint32_t above = f->placed[n->parent];
-        if (above) { /* below an outermost call */
-            f->placed[i] = callers ? above : tree_child(&f->merged, above, n->symbol);
-            if (!callers)
-                charge(&f->merged.nodes.data[f->placed[i]], n, true);
-            continue;
-        }
         if (!f->match[n->symbol])
             continue;
-        f->placed[i] = tree_child(&f->merged, 0, n->symbol);
-        if (callers)
-            merge_up(f, i, f->placed[i]);
-        else
-            charge(&f->merged.nodes.data[f->placed[i]], n, true);
+        uint32_t at = tree_child(&f->merged, 0, n->symbol);
+        if (!is_outermost(t, i)) {
+            /* Its total is counted above; of the callees it is one itself. */
+            f->merged.nodes.data[at].self += callers ? n->self : 0;
+            f->merged.nodes.data[at].self_count += callers ? n->self_count : 0;
+        } else if (callers) {
+            merge_up(f, i, at);
+        } else {
+            merge_down(f, i, at);
+        }
     }
     free(f->placed);
 }

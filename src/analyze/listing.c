@@ -33,7 +33,7 @@ static struct view_section *add_table(struct view *v, const struct report *r, bo
         [SAMPLES] = {"self_samples", "samples", VIEW_COUNT, 120},
         [LINE] = {"line", "line", VIEW_NUMBER, listing ? 0 : VIEW_MACHINES},
         [NAME] = {"place", "place", VIEW_TEXT, listing ? VIEW_MACHINES : 0},
-        [SOURCE] = {"source", "source", VIEW_TEXT},
+        [SOURCE] = {"source", "source", VIEW_TEXT, .fill = true, .cut = VIEW_CUT_END},
         [FUNCTION] = {"function", "function", VIEW_TEXT, listing ? VIEW_MACHINES : 120},
         [PATH] = {"file", "file", VIEW_TEXT, VIEW_MACHINES},
     };

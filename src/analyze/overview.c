@@ -157,63 +157,6 @@ void section_totals(struct view *v, const struct report *r)
             plural(cpu_count, " CPU", " CPUs");
 }
 
-static void add_losses(struct view_section *s, const struct profile *p)
-{
-    uint64_t recorded = 0, lost = profile_lost(p);
-    for (size_t i = 0; i < p->events.len; i++)
-        recorded += p->events.data[i].samples;
-    view_fact(s, "samples", "generated", "generated", VIEW_COUNT, view_number(recorded + lost))
-        ->after = " generated";
-    struct view_fact *f =
-        view_fact(s, "samples", "recorded", "recorded", VIEW_COUNT, view_number(recorded));
-    f->before = " = ";
-    f->after = " recorded";
-    f->glued = true;
-    f = view_fact(s, "samples", "lost", "lost", VIEW_COUNT, view_number(lost));
-    f->before = " + ";
-    f->after = " lost";
-    f->glued = true;
-    uint64_t cut = p->cost.stacks_cut, stacks = cut + p->cost.stacks_whole;
-    if (!stacks)
-        return;
-    view_fact(s, "samples", "stacks_cut", "stacks cut short", VIEW_COUNT, view_number(cut));
-    f = view_fact(s, "samples", "stacks", "stacks", VIEW_COUNT, view_number(stacks));
-    f->before = " of ";
-    f->after = " stacks cut";
-    f->glued = true;
-}
-
-void section_profiler(struct view *v, const struct report *r, bool brief)
-{
-    const struct profile *p = r->selection->profile;
-    const struct profile_cost *c = &p->cost;
-    struct view_section *s = view_add(v, VIEW_FACTS, "profiler", "Profiler");
-    if (c->collector_cpu) {
-        view_fact(s, "profiler", "collector_cpu", "collector CPU", VIEW_DURATION,
-                  view_number(c->collector_cpu))
-            ->after = " CPU";
-        struct view_fact *share =
-            view_fact(s, "profiler", "collector_percent", "collector CPU of the run", VIEW_PERCENT,
-                      view_percent(c->collector_cpu, duration_of(p)));
-        share->before = " (";
-        share->after = " of the run)";
-        share->glued = true;
-    }
-    if (c->target_extra)
-        view_fact(s, "profiler", "target_extra", "taken from the target", VIEW_DURATION,
-                  view_number(c->target_extra))
-            ->after = " taken from the target";
-    struct view_fact *f = view_fact(s, "profiler", "collector_rss", "collector memory", VIEW_BYTES,
-                                    view_nonzero(c->collector_rss));
-    f->after = " memory";
-    f->hidden = brief || !c->collector_rss;
-    f = view_fact(s, "profiler", "bytes_written", "written", VIEW_BYTES,
-                  view_nonzero(c->bytes_written));
-    f->after = " written";
-    f->hidden = brief || !c->bytes_written;
-    add_losses(s, p);
-}
-
 void section_notes(struct view *v, const struct report *r, size_t limit)
 {
     const struct profile *p = r->selection->profile;
@@ -237,11 +180,12 @@ void section_notes(struct view *v, const struct report *r, size_t limit)
 
 void report_notes(struct view *v, const struct report *r)
 {
-    view_init(v, "notes", "notes", "notes");
+    view_init(v, "notes", "notes", "accounting");
     section_notes(v, r, 0);
     section_profiler(v, r, false);
-    struct view_section *s = view_find(v, "notes") ? v->sections.data[0] : NULL;
-    if (s && !s->notes.len)
+    section_accounting(v, r, false);
+    struct view_section *s = v->sections.data[0];
+    if (!s->notes.len)
         view_note(s, NOTE_INFO, "the recording has no notes");
 }
 
@@ -332,6 +276,7 @@ void report_overview(struct view *v, const struct report *r)
     section_path(v, r, whole ? 0 : SCREEN_PATH);
     section_waits(v, r);
     section_profiler(v, r, true);
+    section_accounting(v, r, true);
     section_notes(v, r, whole ? 0 : SCREEN_NOTES);
     section_next(v, r);
 }

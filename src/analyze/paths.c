@@ -21,7 +21,7 @@ struct view_section *path_table(struct view *v, const struct report *r, const ch
         [NAME] = {"name", "function", VIEW_TEXT},
         [MODULE] = {"module", "module", VIEW_TEXT},
         [LEVEL] = {"kind", "kind", VIEW_TEXT, VIEW_MACHINES},
-        [PLACE] = {"place", "source", VIEW_TEXT, 140},
+        [PLACE] = {"place", "source", VIEW_TEXT, 140, .cut = VIEW_CUT_START},
     };
     struct view_section *s = view_add_table(v, id, title, columns, COLUMNS);
     s->tree = true;
@@ -70,7 +70,7 @@ static bool is_small(const struct report *r, const struct tree_node *n)
     return (double)n->total * 100 < r->min * (double)r->selection->value;
 }
 
-/* Gathers up the children of `parent` that are not worth a row each. */
+/* Gathers up the children of `parent` that are not worth a row each, if together they are. */
 static void put_small(struct view_section *s, const struct report *r, const struct tree *t,
                       uint32_t parent, unsigned depth)
 {
@@ -85,12 +85,12 @@ static void put_small(struct view_section *s, const struct report *r, const stru
         rest.total_count += n->total_count;
         count++;
     }
-    if (!count)
+    s->omitted += count;
+    if (!count || (double)rest.total * 100 < r->min * (double)r->selection->value)
         return;
     char name[64];
     snprintf(name, sizeof name, "… %llu below %g%%", (unsigned long long)count, r->min);
     path_rest_row(s, r, &rest, depth, name);
-    s->omitted += count;
 }
 
 /* First child that gets a row, from `c` on. */
@@ -228,10 +228,14 @@ void section_path(struct view *v, const struct report *r, size_t limit)
 void hottest_leaf(const struct tree *t, unsigned steps, struct text *out)
 {
     VECTOR(uint32_t) path = {0};
-    for (uint32_t at = 0; (at = heaviest_child(t, at)) != TREE_NONE;)
+    size_t user = 0; /* steps down to the last outside the kernel */
+    for (uint32_t at = 0; (at = heaviest_child(t, at)) != TREE_NONE;) {
         *vector_push(&path) = at;
-    size_t first = path.len > steps ? path.len - steps : 0;
-    for (size_t i = first; i < path.len; i++) {
+        if (tree_symbol(t, at)->kind != CODE_KERNEL)
+            user = path.len;
+    }
+    size_t end = user ? user : path.len, first = end > steps ? end - steps : 0;
+    for (size_t i = first; i < end; i++) {
         text_add(out, i > first ? " › " : "");
         text_add(out, tree_symbol(t, path.data[i])->name);
     }

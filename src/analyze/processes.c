@@ -32,6 +32,7 @@ struct family {
     const struct profile *p;
     struct cost *cost; /* by process: its own, without its children; total is unused */
     uint64_t *counted; /* CPU time by the kernel, 0 if unknown */
+    bool *uncounted;   /* the kernel did not tell it of every thread */
     uint64_t *threads;
     uint32_t *first_child, *next; /* in the order of appearance */
     bool *chosen;                 /* has a thread in the selection */
@@ -61,8 +62,12 @@ static void add_up(struct family *f)
             continue;
         f->chosen[process] = true;
         f->counted[process] += f->p->threads.data[i].cpu;
+        f->uncounted[process] |= !f->p->threads.data[i].cpu;
         f->threads[process]++;
     }
+    for (size_t i = 0; i < f->p->processes.len; i++)
+        if (f->uncounted[i])
+            f->counted[i] = 0;
 }
 
 /* Slot `len` of first_child holds the roots. */
@@ -110,6 +115,7 @@ static void family_init(struct family *f, const struct report *r)
     *f = (struct family){.r = r, .p = p};
     f->cost = memory_array(len, sizeof *f->cost);
     f->counted = memory_array(len, sizeof *f->counted);
+    f->uncounted = memory_array(len, sizeof *f->uncounted);
     f->threads = memory_array(len, sizeof *f->threads);
     f->first_child = memory_array(len, sizeof *f->first_child);
     f->next = memory_array(len, sizeof *f->next);
@@ -123,6 +129,7 @@ static void family_release(struct family *f)
 {
     free(f->cost);
     free(f->counted);
+    free(f->uncounted);
     free(f->threads);
     free(f->first_child);
     free(f->next);

@@ -39,6 +39,8 @@ void section_waits(struct view *v, const struct report *r);
 void section_run(struct view *v, const struct report *r);
 void section_totals(struct view *v, const struct report *r);
 void section_profiler(struct view *v, const struct report *r, bool brief);
+/* Generated, recorded and lost by event; hidden on the first screen. */
+void section_accounting(struct view *v, const struct report *r, bool hidden);
 void section_notes(struct view *v, const struct report *r, size_t limit);
 void section_next(struct view *v, const struct report *r);
 
@@ -46,7 +48,7 @@ void section_next(struct view *v, const struct report *r);
  * name without its parameters, or, if none is, any name that contains it. Returns how many. */
 size_t symbols_match(const struct tree *t, const char *name, bool *match);
 
-/* "app › main › read": the heaviest way down, last `steps` of it. */
+/* "main › load › read": the heaviest way down, the last `steps` of it before the kernel. */
 void hottest_leaf(const struct tree *t, unsigned steps, struct text *out);
 
 #endif

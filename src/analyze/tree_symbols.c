@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/memory.h"
 
 struct naming {
     struct tree *t;
     bool no_inline, by_module;
     uint32_t *function_symbol, *module_symbol;
+    struct map by_name; /* (name, start line | module) -> symbol */
 };
 
 uint32_t *tree_array_of_none(size_t len)
@@ -54,18 +56,26 @@ uint32_t tree_symbol_numbered(struct tree *t, enum tree_level level, const char 
     return tree_symbol_add(t, level, name_keep(t, &label));
 }
 
+/* A function whose body draws lines from several files (by #include) is in the profile once a file;
+ * it is one symbol all the same. */
 static uint32_t symbol_of_function(struct naming *n, uint32_t function, uint32_t module,
                                    enum code_kind kind)
 {
     const struct profile *p = n->t->profile;
+    const struct profile_function *f = &p->functions.data[function];
     uint32_t *symbol = &n->function_symbol[function];
-    if (*symbol == TREE_NONE)
-        *symbol = symbol_put(
-            n->t, (struct tree_symbol){.name = profile_text(p, p->functions.data[function].name),
-                                       .function = function,
-                                       .module = module,
-                                       .level = TREE_CODE,
-                                       .kind = kind});
+    if (*symbol != TREE_NONE)
+        return *symbol;
+    bool fresh;
+    uint64_t *shared = map_put(&n->by_name, f->name, (uint64_t)f->start_line << 32 | module,
+                               n->t->symbols.len, &fresh);
+    *symbol = (uint32_t)*shared;
+    if (fresh)
+        symbol_put(n->t, (struct tree_symbol){.name = profile_text(p, f->name),
+                                              .function = function,
+                                              .module = module,
+                                              .level = TREE_CODE,
+                                              .kind = kind});
     return *symbol;
 }
 
@@ -143,6 +153,7 @@ void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline, bool
     st->first[p->frames.len] = (uint32_t)st->steps.len;
     free(n.function_symbol);
     free(n.module_symbol);
+    map_release(&n.by_name);
 }
 
 void tree_steps_release(struct tree_steps *st)

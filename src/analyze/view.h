@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/vector.h"
-#include "wire/record.h"
+#include "profile/profile.h"
 
 enum view_kind {
     VIEW_TEXT,
@@ -38,13 +38,18 @@ struct view_value {
     };
 };
 
+/* Where a text that is too long gives way. */
+enum view_cut { VIEW_CUT_MIDDLE, VIEW_CUT_END, VIEW_CUT_START };
+
 struct view_column {
     const char *id;      /* for machines: "self_percent" */
     const char *heading; /* for people: "self %" */
     enum view_kind kind;
     /* Narrowest terminal that shows it; VIEW_MACHINES keeps it to JSON and CSV. */
     unsigned from_width;
-    bool bar; /* a percentage that wide terminals also draw */
+    bool bar;  /* a percentage that wide terminals also draw */
+    bool fill; /* takes the width that is left; without one, the first text does */
+    enum view_cut cut;
 };
 
 #define VIEW_MACHINES UINT32_MAX
@@ -89,6 +94,7 @@ struct view_section {
     enum view_section_kind kind;
     const char *id;
     const char *title; /* stands in place of the first column's heading; may be "" */
+    bool hidden;       /* for machines alone */
     struct arena *arena;
     VECTOR(struct view_fact) facts;
     struct view_column *columns;

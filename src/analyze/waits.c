@@ -55,7 +55,7 @@ void section_waits(struct view *v, const struct report *r)
         [PERCENT] = {"percent", "%", VIEW_PERCENT, .bar = true},
         [TIMES] = {"samples", "times", VIEW_COUNT},
         [CAUSE] = {"cause", "for", VIEW_TEXT},
-        [STACK] = {"stack", "mostly in", VIEW_TEXT},
+        [STACK] = {"stack", "mostly in", VIEW_TEXT, .fill = true, .cut = VIEW_CUT_START},
         [EVENT] = {"event", "event", VIEW_TEXT, VIEW_MACHINES},
     };
     struct selection waits = *r->selection; /* the same threads and stacks, other events */

@@ -122,8 +122,7 @@ static bool module_copy(const struct segment_module *from, struct segment_module
     return before == after && !(before & 1);
 }
 
-static void module_tell(const struct drain *d, struct module_state *known,
-                        struct segment_module *m)
+static void module_tell(const struct drain *d, struct module_state *known, struct segment_module *m)
 {
     if (known->alive == m->alive && known->start == m->start && known->end == m->end &&
         known->since == m->since)
@@ -285,8 +284,8 @@ static void slot_open(const struct drain *d, struct slot_state *s, const struct 
     s->generation = t->generation;
     s->tail = 0;
     s->thread = memory_alloc(sizeof *s->thread);
-    *s->thread = (struct agents_thread){
-        .tid = (pid_t)t->tid, .start = t->start, .sampled = t->timer != 0};
+    *s->thread =
+        (struct agents_thread){.tid = (pid_t)t->tid, .start = t->start, .sampled = t->timer != 0};
     memcpy(s->thread->name, t->name, sizeof t->name);
     s->thread->name[sizeof t->name - 1] = 0;
     if (d->sink->thread)

@@ -16,14 +16,26 @@ static void on_sample(struct session *s, const struct perf_record *r)
     writer_sample(s->writer, s->event[event], r->time, t->id, stack, r->period);
 }
 
+/* What a loss is charged to: nothing, if it was no sample that was lost. */
+static uint32_t event_in_recording(const struct session *s, int event)
+{
+    if (event < 0)
+        return WRITER_NONE;
+    return event < PERF_EVENTS_MAX ? s->event[event] : s->offcpu.event[CAUSE_OTHER];
+}
+
 static void on_lost(struct session *s, const struct perf_record *r)
 {
     int event = perf_event_of(s->perf, r->id);
     struct thread *t = r->tid > 0 ? tasks_thread(&s->tasks, r->pid, r->tid, r->time) : NULL;
-    s->lost += r->count;
-    writer_loss(s->writer, LOSS_RING_FULL,
-                event >= 0 && event < PERF_EVENTS_MAX ? s->event[event] : WRITER_NONE,
-                t ? t->id : WRITER_NONE, r->count);
+    if (event < 0) {
+        s->lost_tasks += r->count;
+    } else {
+        s->lost += r->count;
+        s->lost_told[event] += r->count;
+    }
+    writer_loss(s->writer, LOSS_RING_FULL, event_in_recording(s, event), t ? t->id : WRITER_NONE,
+                r->count);
 }
 
 static void on_task_exit(struct session *s, const struct perf_record *r)
@@ -54,7 +66,9 @@ static void on_record(struct session *s, const struct perf_record *r)
             tasks_on_name(&s->tasks, r->pid, r->tid, r->comm, r->time);
         break;
     case PERF_FORK:
-        tasks_on_fork(&s->tasks, r->pid, r->tid, r->parent_pid, r->time);
+        if (s->options->perf.threads_only && r->pid != r->parent_pid)
+            break;
+        tasks_on_fork(&s->tasks, r->pid, r->tid, r->parent_pid, r->parent_tid, r->time);
         break;
     case PERF_EXIT:
         on_task_exit(s, r);
@@ -101,16 +115,37 @@ static void close_thread(void *context, struct thread *t)
         writer_thread_end(s->writer, t->id, 0, cpu - t->cpu_before);
 }
 
+/* The kernel tells of a loss with the next record that has room: of the last one it never does. */
+static void settle_counts(struct session *s)
+{
+    struct perf_totals totals;
+    perf_read_totals(s->perf, &totals);
+    tasks_settle_cpu(&s->tasks, totals.cpu);
+    for (size_t i = 0; i <= PERF_EVENTS_MAX; i++) {
+        if (totals.lost[i] <= s->lost_told[i])
+            continue;
+        uint64_t more = totals.lost[i] - s->lost_told[i];
+        s->lost += more;
+        writer_loss(s->writer, LOSS_RING_FULL, event_in_recording(s, (int)i), WRITER_NONE, more);
+    }
+}
+
 void collect_finish(struct session *s, uint64_t now)
 {
     struct closing c = {.session = s, .now = now};
     tasks_each_thread(&s->tasks, close_thread, &c);
     tasks_retire(&s->tasks, UINT64_MAX);
+    if (s->perf)
+        settle_counts(s);
     uint64_t bad = s->perf ? perf_malformed(s->perf) : 0;
     if (bad) {
         s->lost += bad;
         writer_loss(s->writer, LOSS_UNREADABLE, WRITER_NONE, WRITER_NONE, bad);
     }
+    if (s->lost_tasks)
+        writer_note(s->writer, NOTE_WARNING,
+                    "so much was started and ended at once that the kernel dropped word of some of "
+                    "it: processes, threads or their names may be missing");
     if (s->throttled)
         writer_note(s->writer, NOTE_WARNING,
                     "the kernel held back samples (kernel.perf_event_max_sample_rate or "

@@ -45,7 +45,8 @@ int exits_open(void)
     return fd;
 }
 
-void exits_read(int fd, void (*each)(void *context, pid_t pid, int status), void *context)
+void exits_read(int fd, void (*each)(void *context, pid_t pid, int status, uint64_t time),
+                void *context)
 {
     char buffer[4096] __attribute__((aligned(NLMSG_ALIGNTO)));
     ssize_t n;
@@ -59,7 +60,7 @@ void exits_read(int fd, void (*each)(void *context, pid_t pid, int status), void
         memcpy(&event, buffer + body, have < sizeof event ? have : sizeof event);
         if (event.what == PROC_EVENT_EXIT &&
             event.event_data.exit.process_pid == event.event_data.exit.process_tgid)
-            each(context, event.event_data.exit.process_pid,
-                 (int)event.event_data.exit.exit_code);
+            each(context, event.event_data.exit.process_pid, (int)event.event_data.exit.exit_code,
+                 event.timestamp_ns);
     }
 }

@@ -11,10 +11,17 @@
 
 #include "base/io.h"
 
-static void fail(int fd)
+enum step { STEP_FOLDER, STEP_CPUS, STEP_EXEC };
+
+struct failure {
+    enum step step;
+    int code; /* errno */
+};
+
+static void fail(int fd, enum step step)
 {
-    int code = errno;
-    if (io_write(fd, &code, sizeof code) < 0)
+    struct failure f = {.step = step, .code = errno};
+    if (io_write(fd, &f, sizeof f) < 0)
         _exit(127);
     _exit(127);
 }
@@ -34,13 +41,13 @@ static void run_child(const struct launch_options *o, int go, int failed, const 
     if (io_read(go, &byte, 1) != 1)
         _exit(127); /* cancelled */
     if (o->cwd && chdir(o->cwd) < 0)
-        fail(failed);
+        fail(failed, STEP_FOLDER);
     if (o->cpus && sched_setaffinity(0, sizeof *o->cpus, o->cpus) < 0)
-        fail(failed);
+        fail(failed, STEP_CPUS);
     set_environment(o);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(o->argv[0], o->argv);
-    fail(failed);
+    fail(failed, STEP_EXEC);
 }
 
 int launch_start(const struct launch_options *o, struct launch *l, struct error *err)
@@ -77,19 +84,37 @@ int launch_start(const struct launch_options *o, struct launch *l, struct error 
     return 0;
 }
 
-int launch_go(struct launch *l)
+static int explain(const struct launch_options *o, const struct failure *f, struct error *err)
 {
-    int code = 0;
+    errno = f->code;
+    switch (f->step) {
+    case STEP_FOLDER:
+        return error_errno(err, FAULT_SYSTEM, "cannot run the command in %s", o->cwd);
+    case STEP_CPUS:
+        return error_errno(err, FAULT_SYSTEM, "cannot keep the command to the CPUs asked for");
+    case STEP_EXEC:
+        break;
+    }
+    return error_errno(err, FAULT_SYSTEM, "cannot run %s", o->argv[0]);
+}
+
+int launch_go(struct launch *l, const struct launch_options *o, int *exec_errno, struct error *err)
+{
+    struct failure f = {.step = STEP_EXEC};
+    *exec_errno = 0;
     if (io_write(l->go, "g", 1) < 0)
-        code = errno;
+        f.code = errno;
     close(l->go);
-    int why;
-    if (io_read(l->failed, &why, sizeof why) == sizeof why)
-        code = why;
+    struct failure told;
+    if (io_read(l->failed, &told, sizeof told) == sizeof told)
+        f = told;
     close(l->failed);
-    if (code)
-        waitpid(l->pid, NULL, 0);
-    return code;
+    if (!f.code)
+        return 0;
+    waitpid(l->pid, NULL, 0);
+    if (f.step == STEP_EXEC)
+        *exec_errno = f.code;
+    return explain(o, &f, err);
 }
 
 void launch_cancel(struct launch *l)
@@ -97,6 +122,23 @@ void launch_cancel(struct launch *l)
     close(l->go);
     close(l->failed);
     waitpid(l->pid, NULL, 0);
+}
+
+bool launch_find(const char *name, char *out, size_t size)
+{
+    const char *path = getenv("PATH");
+    if (strchr(name, '/')) {
+        snprintf(out, size, "%s", name);
+        return access(out, X_OK) == 0;
+    }
+    for (path = path ? path : "/bin:/usr/bin"; *path;) {
+        size_t len = strcspn(path, ":");
+        snprintf(out, size, "%.*s/%s", (int)len, len ? path : ".", name);
+        if (access(out, X_OK) == 0)
+            return true;
+        path += len + (path[len] == ':');
+    }
+    return false;
 }
 
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err)

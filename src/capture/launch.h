@@ -25,14 +25,18 @@ struct launch_options {
 struct launch {
     pid_t pid;
     int go;     /* a byte here lets it exec */
-    int failed; /* gives errno if exec failed, end of file if it went well */
+    int failed; /* tells what failed; end of file if it went well */
 };
 
 int launch_start(const struct launch_options *o, struct launch *l, struct error *err);
-/* Lets it run. 0, or the errno with which exec failed (the child is then reaped). */
-int launch_go(struct launch *l);
+/* Lets it run. If it could not be started it is reaped, and *exec_errno is why exec itself failed,
+ * 0 if something else did. */
+int launch_go(struct launch *l, const struct launch_options *o, int *exec_errno, struct error *err);
 /* Ends it before it ran. */
 void launch_cancel(struct launch *l);
+
+/* The file that running `name` would execute, by PATH; false if there is none. */
+bool launch_find(const char *name, char *out, size_t size);
 
 /* "0,2-5" into a set; FAULT_USAGE names what is wrong, or the CPU that is not there. */
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err);

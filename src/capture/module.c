@@ -66,6 +66,7 @@ void modules_release(struct modules *m)
         vector_release(&one->segments);
         free(one->path);
         free(one->root);
+        free(one->dump);
         free(one);
     }
     vector_release(&m->list);
@@ -167,9 +168,22 @@ static struct module *add_jit(struct modules *all, pid_t pid)
     return m;
 }
 
+/* A just-in-time compiler maps its jitdump file to tell where it is; no code runs from there. */
+static bool is_jitdump(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && text_starts(slash, "/jit-") && text_ends(path, ".dump");
+}
+
 struct module *modules_find(struct modules *all, pid_t pid, const char *path, uint64_t start,
                             uint64_t end, const uint8_t *build_id, size_t len)
 {
+    if (is_jitdump(path)) {
+        struct module *jit = modules_find(all, pid, "", start, end, NULL, 0);
+        free(jit->dump);
+        jit->dump = memory_strdup(path);
+        return jit;
+    }
     bool vdso = !strcmp(path, "[vdso]");
     bool file = path[0] == '/' && path[1] != '/' && !text_starts(path, "/dev/zero") &&
                 !text_starts(path, "/memfd:") && !text_starts(path, "/SYSV");

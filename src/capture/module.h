@@ -25,6 +25,7 @@ struct module {
     char *path;  /* as the target saw it */
     char *root;  /* /proc/PID/root when the target lives in another root, else NULL */
     pid_t pid;   /* CODE_JIT: whose */
+    char *dump;  /* CODE_JIT: its jitdump file, or NULL */
     int fd;      /* the file itself while it can be had, else -1 */
     uint8_t build_id[20];
     uint8_t build_id_len;

@@ -14,6 +14,7 @@ struct perf *perf_new(const struct perf_options *options)
     p->options = *options;
     p->ability.kernel = !options->no_kernel;
     p->ability.build_ids = true;
+    p->tells_lost = true;
     perf_find_cpus(p);
     return p;
 }
@@ -21,18 +22,23 @@ struct perf *perf_new(const struct perf_options *options)
 void perf_enable(struct perf *p)
 {
     for (size_t i = 0; i < p->fds.len; i++)
-        ioctl(p->fds.data[i], PERF_EVENT_IOC_ENABLE, 0);
+        ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 void perf_disable(struct perf *p)
 {
     for (size_t i = 0; i < p->fds.len; i++)
-        ioctl(p->fds.data[i], PERF_EVENT_IOC_DISABLE, 0);
+        ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
 const struct perf_ability *perf_ability(const struct perf *p)
 {
     return &p->ability;
+}
+
+size_t perf_cpus(const struct perf *p)
+{
+    return p->cpus.len;
 }
 
 size_t perf_poll_fds(const struct perf *p, const int **fds)
@@ -46,6 +52,7 @@ void perf_refresh(struct perf *p)
     for (size_t i = 0; i < p->cpus.len; i++) {
         ring_refresh(&p->cpus.data[i].samples);
         ring_refresh(&p->cpus.data[i].tasks);
+        ring_refresh(&p->cpus.data[i].counts);
     }
 }
 
@@ -72,6 +79,7 @@ bool perf_next(struct perf *p, uint64_t until, struct perf_record *r)
             /* Of two at the same instant the task's comes first: a mapping before its sample. */
             consider(&p->cpus.data[i].tasks, &best, &time);
             consider(&p->cpus.data[i].samples, &best, &time);
+            consider(&p->cpus.data[i].counts, &best, &time);
         }
         if (!best || time >= until)
             return false;
@@ -89,6 +97,21 @@ uint64_t perf_malformed(const struct perf *p)
     return p->malformed;
 }
 
+void perf_read_totals(const struct perf *p, struct perf_totals *out)
+{
+    *out = (struct perf_totals){0};
+    for (size_t i = 0; i < p->fds.len; i++) {
+        const struct perf_fd *f = &p->fds.data[i];
+        uint64_t value[2] = {0}; /* the count; what was lost, where it was asked for */
+        if (read(f->fd, value, sizeof value) < (ssize_t)sizeof *value)
+            continue;
+        if (f->event == PERF_OF_COUNTS)
+            out->cpu += value[0];
+        else if (f->event >= 0)
+            out->lost[f->event] += value[1];
+    }
+}
+
 int perf_event_of(const struct perf *p, uint64_t id)
 {
     const uint64_t *at = map_get(&p->ids, id, 0);
@@ -102,9 +125,10 @@ void perf_free(struct perf *p)
     for (size_t i = 0; i < p->cpus.len; i++) {
         ring_close(&p->cpus.data[i].samples);
         ring_close(&p->cpus.data[i].tasks);
+        ring_close(&p->cpus.data[i].counts);
     }
     for (size_t i = 0; i < p->fds.len; i++)
-        close(p->fds.data[i]);
+        close(p->fds.data[i].fd);
     vector_release(&p->cpus);
     vector_release(&p->fds);
     vector_release(&p->poll);

@@ -1,7 +1,7 @@
 /*
  * The kernel's perf events on a set of tasks and all that they start: opened on every
- * CPU with inheritance, read from one pair of rings a CPU (samples, and the lifecycle of tasks,
- * which must not drown in samples), handed out in the order of time.
+ * CPU with inheritance, read from three rings a CPU (samples; the lifecycle of tasks, which
+ * must not drown in samples; counts at a task's end), handed out in the order of time.
  */
 #ifndef SONDE_PERF_H
 #define SONDE_PERF_H
@@ -32,6 +32,7 @@ struct perf_ability {
     bool build_ids;     /* the kernel tells build-ids with mappings */
     size_t ring_bytes;  /* of each sample ring */
     size_t stack_bytes; /* of user stack copied with a sample */
+    size_t task_ring_bytes;
 };
 
 struct perf;
@@ -45,6 +46,7 @@ int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, st
 void perf_enable(struct perf *p);
 void perf_disable(struct perf *p);
 const struct perf_ability *perf_ability(const struct perf *p);
+size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a thread's end */
 
 /* Descriptors to poll for readability; wakes when a ring is a quarter full. */
 size_t perf_poll_fds(const struct perf *p, const int **fds);
@@ -55,6 +57,13 @@ void perf_refresh(struct perf *p);
  * call), or false when there is none. Malformed records are skipped and counted. */
 bool perf_next(struct perf *p, uint64_t until, struct perf_record *r);
 uint64_t perf_malformed(const struct perf *p);
+
+/* What the kernel has counted up to now, over all tasks, also those that have ended. */
+struct perf_totals {
+    uint64_t cpu;                       /* ns; 0 if unknown */
+    uint64_t lost[PERF_EVENTS_MAX + 1]; /* samples not delivered; the last: those of --wall */
+};
+void perf_read_totals(const struct perf *p, struct perf_totals *out);
 
 /* Index into options.event of the event that a record's id belongs to; PERF_EVENTS_MAX for the
  * blocking samples of --wall, -1 for none. */

@@ -12,19 +12,27 @@
 
 struct perf_cpu {
     int cpu;
-    struct ring samples, tasks;
-    int samples_fd, tasks_fd; /* of the events that own the rings; 0 while there are none */
+    struct ring samples, tasks, counts;
+    int samples_fd, tasks_fd, counts_fd; /* of the events that own the rings; 0 for none yet */
+};
+
+enum { PERF_OF_TASKS = -1, PERF_OF_COUNTS = -2 };
+
+struct perf_fd {
+    int fd;
+    int event; /* see perf_event_of, or one of the two below */
 };
 
 struct perf {
     struct perf_options options;
     struct perf_ability ability;
     VECTOR(struct perf_cpu) cpus;
-    VECTOR(int) fds;
+    VECTOR(struct perf_fd) fds;
     VECTOR(int) poll;
     struct map ids;     /* event id -> index, see perf_event_of */
     struct ring *taken; /* whose record was handed out last */
     uint64_t malformed;
+    bool tells_lost; /* the kernel counts what it could not deliver, event by event */
 };
 
 void perf_find_cpus(struct perf *p);

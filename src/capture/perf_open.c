@@ -11,7 +11,10 @@
 #include "base/text.h"
 #include "capture/perf_internal.h"
 
-#define TASK_RING_PAGES 32
+#define TASK_RING_PAGES 512
+#define TASK_RING_PAGES_SMALL 32
+#define COUNT_RING_PAGES 128
+#define COUNT_RING_PAGES_SMALL 8
 #define SAMPLE_RING_PAGES 1024
 #define SAMPLE_RING_PAGES_MIN 16
 #define STACK_BYTES_LARGE 32768
@@ -68,21 +71,20 @@ static void set_sampling(const struct perf *p, struct perf_event_attr *a)
     a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
 }
 
-/* The event that tells of forks, execs, mappings and exits, and counts CPU time a thread. */
+/* The event that tells of forks, execs, mappings and exits. */
 static void make_task_attr(const struct perf *p, struct perf_event_attr *a, bool on_exec)
 {
     *a = (struct perf_event_attr){
-        .size = sizeof *a, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
+        .size = sizeof *a, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_DUMMY};
     set_common(p, a, on_exec);
     a->sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
     a->exclude_kernel = !p->ability.kernel;
     a->mmap = a->mmap2 = 1;
     a->comm = a->comm_exec = 1;
     a->task = 1;
-    a->inherit_stat = 1;
     a->build_id = p->ability.build_ids;
     a->context_switch = p->options.wall;
-    a->wakeup_watermark = TASK_RING_PAGES / 2 * 4096;
+    a->wakeup_watermark = (uint32_t)(p->ability.task_ring_bytes / 4);
 }
 
 static int explain(const struct perf *p, const char *what, struct error *err, bool *unavailable)
@@ -130,7 +132,7 @@ static size_t open_ring(struct ring *r, int fd, size_t pages, size_t least)
 static int keep(struct perf *p, int fd, int event)
 {
     uint64_t id = 0;
-    *vector_push(&p->fds) = fd;
+    *vector_push(&p->fds) = (struct perf_fd){.fd = fd, .event = event};
     if (event >= 0 && ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0)
         map_put(&p->ids, id, 0, (uint64_t)event, NULL);
     return fd;
@@ -159,13 +161,39 @@ static int add_task_event(struct perf *p, struct perf_cpu *c, pid_t tid, bool on
     int fd = open_task_event(p, tid, c->cpu, on_exec);
     if (fd < 0)
         return -1;
-    keep(p, fd, -1);
+    keep(p, fd, PERF_OF_TASKS);
     if (c->tasks_fd)
         return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->tasks_fd);
-    if (!open_ring(&c->tasks, fd, TASK_RING_PAGES, 2))
+    if (!open_ring(&c->tasks, fd, p->ability.task_ring_bytes / 4096, 2))
         return -1;
     c->tasks_fd = fd;
     *vector_push(&p->poll) = fd;
+    return 0;
+}
+
+/*
+ * CPU time, told at each thread's end. The kernel writes the counts of all CPUs from the one that
+ * the thread ends on, into rings that are made for one writer each: a count may be overwritten. In
+ * rings of their own they do no harm to other records.
+ */
+static int add_counter(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec)
+{
+    struct perf_event_attr a = {
+        .size = sizeof a, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
+    set_common(p, &a, on_exec);
+    a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
+    a.exclude_kernel = !p->ability.kernel;
+    a.inherit_stat = 1;
+    int fd = perf_event_open(&a, tid, c->cpu);
+    if (fd < 0)
+        return -1;
+    keep(p, fd, PERF_OF_COUNTS);
+    if (c->counts_fd)
+        return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->counts_fd);
+    bool small = p->ability.task_ring_bytes < TASK_RING_PAGES * 4096;
+    if (!open_ring(&c->counts, fd, small ? COUNT_RING_PAGES_SMALL : COUNT_RING_PAGES, 1))
+        return -1;
+    c->counts_fd = fd;
     return 0;
 }
 
@@ -174,7 +202,13 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
 {
     set_common(p, a, on_exec);
     set_sampling(p, a);
+    a->read_format = p->tells_lost ? PERF_FORMAT_LOST : 0;
     int fd = perf_event_open(a, tid, c->cpu);
+    if (fd < 0 && errno == EINVAL && p->tells_lost) {
+        p->tells_lost = false; /* a kernel before 6.0 */
+        a->read_format = 0;
+        fd = perf_event_open(a, tid, c->cpu);
+    }
     if (fd < 0)
         return -1;
     keep(p, fd, event);
@@ -203,6 +237,7 @@ static void choose_sizes(struct perf *p)
     bool large = geteuid() == 0;
     p->ability.stack_bytes = large ? STACK_BYTES_LARGE : STACK_BYTES_SMALL;
     p->ability.ring_bytes = (large ? SAMPLE_RING_PAGES : SAMPLE_RING_PAGES / 8) * 4096;
+    p->ability.task_ring_bytes = (large ? TASK_RING_PAGES : TASK_RING_PAGES_SMALL) * 4096;
 }
 
 static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
@@ -210,6 +245,8 @@ static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exe
 {
     struct perf_event_attr a;
     if (add_task_event(p, c, tid, on_exec))
+        return explain(p, "dummy", err, unavailable);
+    if (add_counter(p, c, tid, on_exec))
         return explain(p, "task-clock", err, unavailable);
     for (size_t i = 0; i < p->options.events; i++) {
         event_attr(&p->options.event[i], p->options.rate, &a);

@@ -140,7 +140,7 @@ static void decode_task(struct bytes *b, struct perf_record *r, enum perf_kind k
     r->pid = (int32_t)take_u32(b);
     r->parent_pid = (int32_t)take_u32(b);
     r->tid = (int32_t)take_u32(b);
-    take_u32(b);
+    r->parent_tid = (int32_t)take_u32(b);
 }
 
 static void decode_other(struct bytes *b, const struct perf_event_header *h, struct perf_record *r)

@@ -54,7 +54,7 @@ struct perf_record {
     const char *comm;
     bool exec;
     /* PERF_FORK, PERF_EXIT */
-    int32_t parent_pid;
+    int32_t parent_pid, parent_tid;
     /* PERF_LOST, PERF_READ */
     uint64_t count;
     /* PERF_SWITCH */

@@ -115,10 +115,12 @@ void proc_threads(pid_t pid, struct pids *out)
 static bool read_stat(pid_t pid, char *state, pid_t *parent)
 {
     char *text = slurp(NULL, "/proc/%d/stat", pid, 0);
-    char *close = text ? strrchr(text, ')') : NULL;
-    int ppid = 0;
-    bool ok = close && sscanf(close + 1, " %c %d", state, &ppid) == 2;
-    *parent = ppid;
+    const char *close = text ? strrchr(text, ')') : NULL; /* ") S 1234 ..." */
+    bool ok = close && strlen(close) > 4;
+    if (ok) {
+        *state = close[2];
+        *parent = (pid_t)strtol(close + 4, NULL, 10);
+    }
     free(text);
     return ok;
 }
@@ -159,6 +161,26 @@ void proc_descendants(pid_t pid, struct pids *out)
     vector_release(&all);
 }
 
+/* "start-end rwxp offset device inode   path"; false if it is not such a line. */
+static bool parse_mapping(char *line, struct proc_mapping *m, bool *executable)
+{
+    char *s = line;
+    m->start = strtoull(s, &s, 16);
+    if (*s != '-')
+        return false;
+    m->end = strtoull(s + 1, &s, 16);
+    if (*s != ' ' || strlen(s) < 6)
+        return false;
+    *executable = s[3] == 'x';
+    m->offset = strtoull(s + 5, &s, 16);
+    for (int field = 0; field < 2; field++) {
+        s += strspn(s, " ");
+        s += strcspn(s, " ");
+    }
+    m->path = s + strspn(s, " ");
+    return m->end > m->start;
+}
+
 int proc_each_mapping(pid_t pid, void (*each)(void *context, const struct proc_mapping *m),
                       void *context, struct error *err)
 {
@@ -171,15 +193,10 @@ int proc_each_mapping(pid_t pid, void (*each)(void *context, const struct proc_m
         next = strchr(line, '\n');
         if (next)
             *next++ = 0;
-        unsigned long long start, end, offset;
-        char mode[8];
-        int at = 0;
-        if (sscanf(line, "%llx-%llx %7s %llx %*s %*s %n", &start, &end, mode, &offset, &at) < 4 ||
-            mode[2] != 'x')
-            continue;
-        struct proc_mapping m = {
-            .start = start, .end = end, .offset = offset, .path = at ? line + at : ""};
-        each(context, &m);
+        struct proc_mapping m;
+        bool executable;
+        if (parse_mapping(line, &m, &executable) && executable)
+            each(context, &m);
     }
     free(text);
     return 0;

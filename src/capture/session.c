@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "capture/exits.h"
+#include "capture/inside.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
@@ -72,9 +73,13 @@ static void declare_events(struct session *s)
     for (size_t i = 0; i < p->events; i++) {
         const struct event *e = &p->event[i];
         uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
-        s->event[i] = writer_event(s->writer, e->name, e->unit, period);
+        /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
+        s->event[i] = writer_event(s->writer, e->name, e->unit, s->agents ? 0 : period);
     }
-    if (p->wall)
+    if (p->wall && s->agents)
+        writer_note(s->writer, NOTE_WARNING,
+                    "blocked time is not in this recording: --wall needs perf events");
+    else if (p->wall)
         offcpu_init(&s->offcpu, s->writer);
 }
 
@@ -153,27 +158,70 @@ static int attach_all(struct session *s, struct error *err)
     return rc;
 }
 
-static int start_command(struct session *s, struct error *err)
+/* Holds the command back, with perf events on it. */
+static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
-    bool unavailable;
+    *unavailable = false;
     int rc = launch_start(s->options->launch, &s->launch, err);
     if (rc)
         return rc;
     raise_file_limit();
-    rc = open_signals(s, err);
+    s->perf = perf_new(&s->options->perf);
+    s->tasks.counters = perf_cpus(s->perf);
+    rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
-        rc = perf_add_task(s->perf, s->launch.pid, true, &unavailable, err);
+        return 0;
+    launch_cancel(&s->launch);
+    perf_free(s->perf);
+    s->perf = NULL;
+    return rc;
+}
+
+/* Holds the command back, with the agent in its environment. */
+static int prepare_inside(struct session *s, struct error *err)
+{
+    struct error why = *err, also = {0};
+    int rc = inside_open(s, &also);
+    if (rc)
+        return error_set(err, rc, "%.300s; and %.250s", why.text, also.text);
+    *err = (struct error){0};
+    struct launch_options o = *s->options->launch;
+    o.agent = inside_environment(s);
+    return launch_start(&o, &s->launch, err);
+}
+
+static int start_command(struct session *s, struct error *err)
+{
+    bool unavailable;
+    int rc = prepare_perf(s, &unavailable, err);
+    if (rc && unavailable)
+        rc = prepare_inside(s, err);
+    if (rc)
+        return rc;
+    declare_events(s);
+    rc = open_signals(s, err);
     if (rc) {
         launch_cancel(&s->launch);
         return rc;
     }
-    s->result->exec_errno = launch_go(&s->launch);
-    if (s->result->exec_errno)
-        return error_set(err, FAULT_SYSTEM, "cannot run %s: %s", s->options->launch->argv[0],
-                         strerror(s->result->exec_errno));
+    rc = launch_go(&s->launch, s->options->launch, &s->result->exec_errno, err);
+    if (rc)
+        return rc;
     s->child = s->launch.pid;
     s->result->started = true;
+    char path[4096];
+    if (launch_find(s->options->launch->argv[0], path, sizeof path))
+        tasks_warn_of_setuid(&s->tasks, path);
     return 0;
+}
+
+/* Whatever has come, up to then. */
+static void collect_all(struct session *s, uint64_t until)
+{
+    if (s->perf)
+        collect_records(s, until);
+    if (s->agents)
+        inside_collect(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */
@@ -188,10 +236,12 @@ static void reap_child(struct session *s)
     if (wait4(s->child, &s->result->status, 0, &usage) != s->child)
         return;
     s->result->ended = true;
-    collect_records(s, clock_now() - HOLD_BACK);
-    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024);
-    tasks_on_cpu(&s->tasks, s->child, cpu);
+    collect_all(s, clock_now() - HOLD_BACK);
+    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024,
+                    clock_now());
+    tasks_on_cpu_seen(&s->tasks, s->child, cpu);
     s->child = 0;
+    s->reaped = clock_now();
 }
 
 static void on_interrupt(struct session *s, const struct signalfd_siginfo *info)
@@ -258,7 +308,10 @@ static bool is_over(const struct session *s, uint64_t now)
     const struct session_options *o = s->options;
     if (s->stop || (o->duration && now - s->start >= o->duration))
         return true;
-    if (s->child)
+    /* What the command started last may still be on its way to us. */
+    if (s->child || (s->reaped && now - s->reaped < 2 * HOLD_BACK))
+        return false;
+    if (s->agents && agents_processes(s->agents))
         return false;
     return (o->launch && o->perf.threads_only) || s->tasks.live_processes == 0;
 }
@@ -276,11 +329,11 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
     poll(fds, n, (int)timeout);
 }
 
-static void on_exit_status(void *context, pid_t pid, int status)
+static void on_exit_status(void *context, pid_t pid, int status, uint64_t time)
 {
     struct session *s = context;
     if (pid != s->launch.pid)
-        tasks_on_status(&s->tasks, pid, status, 0);
+        tasks_on_status(&s->tasks, pid, status, 0, time);
 }
 
 /* Statuses come by another way than the records: they may be early, never late. */
@@ -292,20 +345,21 @@ static void take_exits(struct session *s)
 
 static void collect(struct session *s)
 {
-    const int *rings;
-    size_t n = perf_poll_fds(s->perf, &rings);
-    struct pollfd *fds = memory_array(n + 1, sizeof *fds);
+    const int *rings = NULL;
+    size_t n = s->perf ? perf_poll_fds(s->perf, &rings) : 0;
+    struct pollfd *fds = memory_array(n + 2, sizeof *fds);
     fds[0] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = s->agents ? inside_fd(s) : -1, .events = POLLIN};
     for (size_t i = 0; i < n; i++)
-        fds[i + 1] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+        fds[i + 2] = (struct pollfd){.fd = rings[i], .events = POLLIN};
     for (uint64_t now = clock_now(); !is_over(s, now); now = clock_now()) {
-        wait_for_news(s, fds, n + 1);
+        wait_for_news(s, fds, n + 2);
         /* A ring whose task has ended hangs up for good: it is drained all the same. */
-        for (size_t i = 1; i <= n; i++)
+        for (size_t i = 2; i < n + 2; i++)
             if (fds[i].revents & (POLLHUP | POLLERR))
                 fds[i].fd = -1;
         take_signals(s);
-        collect_records(s, clock_now() - HOLD_BACK);
+        collect_all(s, clock_now() - HOLD_BACK);
         take_exits(s);
         do_chores(s, clock_now());
     }
@@ -314,11 +368,11 @@ static void collect(struct session *s)
 
 static void write_cost(struct session *s)
 {
-    struct rusage self, children;
+    struct rusage self;
     getrusage(RUSAGE_SELF, &self);
-    getrusage(RUSAGE_CHILDREN, &children);
     struct writer_cost c = {.collector_cpu = clock_own_cpu(),
                             .collector_rss = (uint64_t)self.ru_maxrss * 1024,
+                            .target_extra = s->target_extra,
                             .stacks_whole = s->stacks.whole,
                             .stacks_cut = s->stacks.cut};
     writer_set_cost(s->writer, &c);
@@ -336,10 +390,14 @@ static void write_ending(struct session *s)
 static void finish(struct session *s)
 {
     uint64_t end = clock_now();
-    perf_disable(s->perf);
-    collect_records(s, UINT64_MAX);
+    if (s->perf) {
+        perf_disable(s->perf);
+        collect_records(s, UINT64_MAX);
+    }
     take_exits(s);
     reap_child(s);
+    if (s->agents)
+        inside_finish(s);
     collect_finish(s, end);
     write_ending(s);
     if (!s->options->no_symbols)
@@ -361,14 +419,15 @@ static int begin(struct session *s, struct error *err)
     if (rc)
         return rc;
     write_meta(s);
-    declare_events(s);
     modules_init(&s->modules, s->writer);
     tasks_init(&s->tasks, s->writer, &s->modules);
     stacks_init(&s->stacks, s->writer, &s->modules);
-    s->perf = perf_new(&o->perf);
     s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
+    declare_events(s);
+    s->perf = perf_new(&o->perf);
+    s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);
     return rc ? rc : attach_all(s, err);
@@ -377,6 +436,7 @@ static int begin(struct session *s, struct error *err)
 static void release(struct session *s)
 {
     perf_free(s->perf);
+    inside_close(s);
     if (s->modules.writer) {
         tasks_release(&s->tasks);
         modules_release(&s->modules);

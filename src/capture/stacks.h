@@ -15,7 +15,7 @@
 #include "capture/space.h"
 #include "recording/writer.h"
 
-#define STACK_DEPTH_MAX 1024
+#define STACK_DEPTH_MAX 16384
 
 struct stacks {
     struct writer *writer;

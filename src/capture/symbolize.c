@@ -36,8 +36,8 @@ static void gather(struct session *s, struct symbol_batch *b)
     struct map by_id = {0};
     for (size_t i = 0; i < s->modules.list.len; i++) {
         const struct module *m = s->modules.list.data[i];
-        struct symbol_request r = {.kind = symbol_kind_of(m->kind),
-                                   .path = m->kind == CODE_ELF ? m->path : NULL,
+        struct symbol_request r = {.kind = m->dump ? SYMBOL_JITDUMP : symbol_kind_of(m->kind),
+                                   .path = m->kind == CODE_ELF ? m->path : m->dump,
                                    .root = m->root,
                                    .build_id = m->build_id_len ? m->build_id : NULL,
                                    .build_id_len = m->build_id_len,

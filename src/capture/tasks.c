@@ -5,12 +5,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "capture/proc.h"
 
 #define NAME_MAX_BYTES 64
 #define ARGUMENTS_MAX 4096
+/* What the kernel still has to say of a process that is no more arrives within this time. */
+#define SWEEP_GRACE (100 * 1000000ull)
+#define EARLY_MAX 4096
 
 void tasks_init(struct tasks *t, struct writer *writer, struct modules *modules)
 {
@@ -38,14 +43,29 @@ static struct thread *find_thread(struct tasks *t, pid_t tid)
     return pointer_at(&t->by_tid, tid);
 }
 
+/* Word of an end by another way than the records may come before that of the beginning. */
+static void take_early_status(struct tasks *t, struct process *p)
+{
+    for (size_t i = 0; i < t->early.len; i++) {
+        struct early *e = &t->early.data[i];
+        if (e->pid != p->pid || e->time < p->start)
+            continue;
+        p->status = e->status;
+        *e = t->early.data[--t->early.len];
+        return;
+    }
+}
+
 static struct process *add_process(struct tasks *t, pid_t pid, struct process *parent,
                                    uint64_t time)
 {
     struct process *p = memory_alloc(sizeof *p);
     p->pid = pid;
+    p->start = time;
     p->status = -1;
     p->id = writer_process(t->writer, pid, parent ? parent->id : WRITER_NONE, time);
     p->space = parent ? space_share(parent->space) : space_new();
+    take_early_status(t, p);
     set_pointer(&t->by_pid, pid, p);
     t->live_processes++;
     t->all_processes++;
@@ -63,6 +83,12 @@ static struct thread *add_thread(struct tasks *t, struct process *p, pid_t tid, 
     t->live_threads++;
     t->all_threads++;
     return th;
+}
+
+static void set_name(struct tasks *t, struct thread *th, const char *name)
+{
+    snprintf(th->name, sizeof th->name, "%.15s", name);
+    writer_thread_name(t->writer, th->id, name);
 }
 
 static void end_process(struct tasks *t, struct process *p, uint64_t time)
@@ -98,6 +124,19 @@ static void replace_thread(struct tasks *t, pid_t tid, uint64_t time)
     map_remove(&t->by_tid, (uint64_t)tid, 0);
 }
 
+void tasks_warn_of_setuid(struct tasks *t, const char *path)
+{
+    struct stat st;
+    char note[512];
+    if (geteuid() == 0 || stat(path, &st) < 0 || !(st.st_mode & S_ISUID) || st.st_uid == geteuid())
+        return;
+    snprintf(note, sizeof note,
+             "%.300s is setuid and runs as another user: it and what it starts are not in this "
+             "recording; run sonde as root to have them",
+             path);
+    writer_note(t->writer, NOTE_WARNING, note);
+}
+
 static void write_program(struct tasks *t, struct process *p, const char *comm, uint64_t time)
 {
     char name[NAME_MAX_BYTES] = "", exe[ARGUMENTS_MAX] = "", arguments[ARGUMENTS_MAX] = "";
@@ -108,6 +147,7 @@ static void write_program(struct tasks *t, struct process *p, const char *comm, 
     proc_exe(p->pid, exe, sizeof exe);
     proc_arguments(p->pid, arguments, sizeof arguments);
     writer_exec(t->writer, p->id, time, name, exe, arguments);
+    tasks_warn_of_setuid(t, exe);
     free(p->nameless);
     p->nameless = *exe ? NULL : memory_strdup(name);
     p->exec_time = time;
@@ -119,6 +159,7 @@ static void learn_program(struct tasks *t, struct process *p, const char *path)
     if (!p->nameless || path[0] != '/')
         return;
     writer_exec(t->writer, p->id, p->exec_time, p->nameless, path, "");
+    tasks_warn_of_setuid(t, path);
     free(p->nameless);
     p->nameless = NULL;
 }
@@ -156,11 +197,12 @@ struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time
     th = add_thread(t, p, tid, time);
     char name[NAME_MAX_BYTES];
     if (proc_comm(pid, tid, name, sizeof name))
-        writer_thread_name(t->writer, th->id, name);
+        set_name(t, th, name);
     return th;
 }
 
-void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, uint64_t time)
+void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
+                   uint64_t time)
 {
     replace_thread(t, tid, time);
     struct process *p = tasks_find(t, pid);
@@ -172,22 +214,26 @@ void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, uint64_t
         struct process *from = tasks_find(t, parent);
         p = from ? add_process(t, pid, from, time) : discover_process(t, pid, time);
     }
-    add_thread(t, p, tid, time);
+    struct thread *made = add_thread(t, p, tid, time), *maker = find_thread(t, parent_tid);
+    if (maker && maker->name[0])
+        set_name(t, made, maker->name);
 }
 
 void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time)
 {
+    if (!tasks_find(t, pid)) /* the command itself: nothing before this counts */
+        add_process(t, pid, tasks_find(t, proc_parent(pid)), time);
     struct thread *th = tasks_thread(t, pid, pid, time);
     struct process *p = th->process;
     space_drop(p->space);
     p->space = space_new();
     write_program(t, p, comm, time);
-    writer_thread_name(t->writer, th->id, comm);
+    set_name(t, th, comm);
 }
 
 void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time)
 {
-    writer_thread_name(t->writer, tasks_thread(t, pid, tid, time)->id, name);
+    set_name(t, tasks_thread(t, pid, tid, time), name);
 }
 
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
@@ -216,25 +262,58 @@ void tasks_on_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t time)
 void tasks_on_cpu(struct tasks *t, pid_t tid, uint64_t ns)
 {
     struct thread *th = find_thread(t, tid);
-    if (th)
-        th->cpu += ns;
+    t->cpu_told += ns;
+    if (!th)
+        return;
+    th->cpu += ns;
+    th->cpu_counts++;
 }
 
-void tasks_on_status(struct tasks *t, pid_t pid, int status, uint64_t max_rss)
+void tasks_on_cpu_seen(struct tasks *t, pid_t tid, uint64_t ns)
+{
+    struct thread *th = find_thread(t, tid);
+    if (th)
+        th->cpu_seen = ns;
+}
+
+/* The kernel lets a parent and its child trade counters when one follows the other on a CPU, and it
+ * tells nothing at the end of the task that then holds those of the very first. */
+void tasks_settle_cpu(struct tasks *t, uint64_t sum)
+{
+    if (t->untold.len == 1 && sum > t->cpu_told)
+        writer_thread_end(t->writer, t->untold.data[0].thread, t->untold.data[0].end,
+                          sum - t->cpu_told);
+}
+
+void tasks_on_status(struct tasks *t, pid_t pid, int status, uint64_t max_rss, uint64_t time)
 {
     struct process *p = tasks_find(t, pid);
     for (size_t i = t->ended.len; !p && i > 0; i--)
         if (t->ended.data[i - 1]->pid == pid)
             p = t->ended.data[i - 1];
+    if (!p && t->early.len < EARLY_MAX)
+        *vector_push(&t->early) = (struct early){.pid = pid, .status = status, .time = time};
     if (!p)
         return;
     p->status = status;
     p->max_rss = max_rss;
 }
 
+static void forget_early_statuses(struct tasks *t, uint64_t before)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->early.len; i++)
+        if (t->early.data[i].time >= before)
+            t->early.data[kept++] = t->early.data[i];
+    t->early.len = kept;
+}
+
 static void write_thread_end(struct tasks *t, struct thread *th)
 {
-    writer_thread_end(t->writer, th->id, th->end, th->cpu);
+    bool told = th->cpu_counts && th->cpu_counts == t->counters;
+    if (!told && !th->cpu_seen)
+        *vector_push(&t->untold) = (struct untold){.thread = th->id, .end = th->end};
+    writer_thread_end(t->writer, th->id, th->end, told ? th->cpu : th->cpu_seen);
     if (find_thread(t, th->tid) == th)
         map_remove(&t->by_tid, (uint64_t)th->tid, 0);
     free(th);
@@ -269,6 +348,7 @@ void tasks_retire(struct tasks *t, uint64_t before)
         free_process(p);
     }
     t->ended.len = kept;
+    forget_early_statuses(t, before);
 }
 
 void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct thread *thread),
@@ -284,25 +364,46 @@ void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct threa
 }
 
 struct sweep {
-    struct tasks *tasks;
+    pid_t pid; /* 0: whoever is gone */
     uint64_t time;
     VECTOR(struct thread *) gone;
 };
 
+/* It is no more, and what the kernel had to say of that should have come by now. */
+static bool is_overdue(struct process *p, uint64_t time)
+{
+    if (kill(p->pid, 0) == 0 || errno != ESRCH)
+        return false;
+    if (!p->gone)
+        p->gone = time;
+    return time - p->gone >= SWEEP_GRACE;
+}
+
 static void note_if_gone(void *context, struct thread *th)
 {
     struct sweep *s = context;
-    if (kill(th->process->pid, 0) < 0 && errno == ESRCH)
+    struct process *p = th->process;
+    if (s->pid ? p->pid == s->pid : is_overdue(p, s->time))
         *vector_push(&s->gone) = th;
 }
 
-void tasks_sweep(struct tasks *t, uint64_t time)
+static void end_those(struct tasks *t, pid_t pid, uint64_t time)
 {
-    struct sweep s = {.tasks = t, .time = time};
+    struct sweep s = {.pid = pid, .time = time};
     tasks_each_thread(t, note_if_gone, &s);
     for (size_t i = 0; i < s.gone.len; i++)
         end_thread(t, s.gone.data[i], time);
     vector_release(&s.gone);
+}
+
+void tasks_sweep(struct tasks *t, uint64_t time)
+{
+    end_those(t, 0, time);
+}
+
+void tasks_on_process_end(struct tasks *t, pid_t pid, uint64_t time)
+{
+    end_those(t, pid, time);
 }
 
 static void free_thread(void *context, struct thread *th)
@@ -326,6 +427,8 @@ void tasks_release(struct tasks *t)
         free_process(t->ended.data[i]);
     vector_release(&t->retired);
     vector_release(&t->ended);
+    vector_release(&t->untold);
+    vector_release(&t->early);
     map_release(&t->by_pid);
     map_release(&t->by_tid);
 }

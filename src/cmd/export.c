@@ -21,8 +21,10 @@ static const char *const weights[] = {"automatic", "samples", "value", NULL};
 static const struct option options[] = {
     {"format", 'f', OPTION_TEXT_AT(struct export_choices, format), .placeholder = "FORMAT",
      .default_text = "by the ending of FILE",
-     .help = "What to write: pprof (for 'go tool pprof' and most servers) or folded (for flame "
-             "graph scripts)."},
+     .help = "What to write: pprof (for 'go tool pprof' and most servers), folded (for flame graph "
+             "scripts), speedscope, chrome-trace (for Perfetto), gecko (for the Firefox Profiler), "
+             "callgrind (for KCachegrind), dot (for Graphviz), perf-script, json (all there is) or "
+             "csv (a row a stack)."},
     {"output", 'o', OPTION_TEXT_AT(struct export_choices, output), .placeholder = "FILE",
      .help = "Where to write; '-' is standard output."},
     {"force", 0, OPTION_FLAG_AT(struct export_choices, force),
@@ -39,6 +41,9 @@ static const struct option options[] = {
      .help = "Folded: put the process before the first frame."},
     {"by-thread", 0, OPTION_FLAG_AT(struct export_choices, by_thread),
      .help = "Folded: put the thread before the first frame."},
+    {"min", 0, OPTION_PERCENT_AT(struct export_choices, min), .placeholder = "PERCENT", .low = 0,
+     .high = 100, .default_text = "0.5%",
+     .help = "dot: leave out functions and calls below this part of the whole."},
     {"from", 0, OPTION_DURATION_AT(struct export_choices, from), .placeholder = "TIME",
      .help = "Leave out what came before, counted from the start of the recording."},
     {"to", 0, OPTION_DURATION_AT(struct export_choices, to), .placeholder = "TIME",

@@ -11,13 +11,20 @@
 #include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
-#include "recording/loader.h"
+#include "formats/open.h"
 #include "render/flame.h"
 
-#define SVG_MIN 0.02 /* per cent: a quarter of a pixel at the usual width */
+/* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
+ * box for every change, need a bound. */
+#define SVG_MIN 0.02
+#define CHART_MIN 0.001
 #define PROGRESS_AFTER 700000000ull
 
-enum format { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
+<<<<<<< HEAD
+enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
+=======
+enum picture { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
+>>>>>>> formats
 
 struct graph_options {
     const char *output, *title;
@@ -52,7 +59,8 @@ static const struct option options[] = {
     {"addresses", 0, AT(FLAG, addresses), .group = "Shape",
      .help = "Tell code without symbols apart by address, not only by module."},
     {"min", 0, AT(PERCENT, min), .placeholder = "PCT", .high = 100, .group = "Shape",
-     .default_text = "0.02 in SVG, 0 in HTML", .help = "Leave out boxes narrower than this."},
+     .default_text = "0.02 in SVG, 0 in HTML, 0.001 in an HTML flamechart",
+     .help = "Leave out boxes narrower than this."},
     {"width", 'w', AT(UNSIGNED, width), .placeholder = "PIXELS", .min = FLAME_WIDTH_MIN,
      .max = FLAME_WIDTH_MAX, .group = "Shape", .help = "Width of an SVG."},
     FILTER_OPTIONS(struct graph_options, filter),
@@ -149,7 +157,7 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
                               .keep_samples = o->kind == FLAME_CHART,
                               .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
                               .context = &pr};
-    int result = recording_load(inv->argv[0], &lo, p, err);
+    int result = profile_open(inv->argv[0], &lo, p, err);
     if (pr.on)
         fputs("\r\033[K", stderr);
     return result;
@@ -174,7 +182,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     struct tree tree;
     struct flame flame;
     bool chart = o->kind == FLAME_CHART;
-    double min = invocation_given(inv, "min") ? o->min : html ? 0 : SVG_MIN;
+    double min = invocation_given(inv, "min") ? o->min : !html ? SVG_MIN : chart ? CHART_MIN : 0;
     int result = filter_select(&o->filter, p, &s, err);
     if (result)
         return result;
@@ -215,8 +223,8 @@ static int check(const struct graph_options *o, bool *html, struct error *err)
     if (!o->output)
         return error_set(err, FAULT_USAGE,
                          "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
-    *html = o->format == FORMAT_HTML;
-    if (o->format != FORMAT_BY_NAME)
+    *html = o->format == PICTURE_HTML;
+    if (o->format != PICTURE_BY_NAME)
         return filter_check(&o->filter, err);
     *html = text_ends(o->output, ".html") || text_ends(o->output, ".htm");
     if (!*html && !text_ends(o->output, ".svg"))
@@ -236,6 +244,12 @@ static int run(struct invocation *inv)
         return result;
     profile_init(&profile);
     result = load(inv, &profile, &inv->error);
+    const struct graph_options *o = inv->options;
+    if (!result && o->kind == FLAME_CHART && profile.cells.len && !profile.samples.len)
+        result = error_set(&inv->error, FAULT_MISSING,
+                           "%s does not say when its samples were taken, so there is no flamechart "
+                           "of it; try --kind flame",
+                           inv->argv[0]);
     if (!result)
         result = draw(inv, &profile, html, &inv->error);
     profile_release(&profile);
@@ -250,7 +264,8 @@ const struct command command_graph = {
         "Each box is a function, what it called stands on it, and its width is its share of all "
         "that was recorded. In a flame chart the width is time instead, thread by thread.\n\nThe "
         "file is complete in itself: it opens on any machine, loads nothing from elsewhere, and "
-        "can be searched and zoomed in a browser. An SVG is a plain picture too.",
+        "can be searched and zoomed in a browser. An SVG is a plain picture too.\n\nRECORDING may "
+        "also be a file of another tool that `sonde import` reads.",
     .options = options,
     .options_size = sizeof(struct graph_options),
     .defaults = &defaults,

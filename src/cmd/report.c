@@ -8,8 +8,9 @@
 #include "analyze/report.h"
 #include "base/io.h"
 #include "cmd/command.h"
+#include "cmd/filter.h"
 #include "cmd/spelling.h"
-#include "recording/loader.h"
+#include "formats/open.h"
 #include "render/csv.h"
 #include "render/excerpt.h"
 #include "render/terminal.h"
@@ -19,17 +20,16 @@
 #define TABLE_TOP 40
 
 struct report_options {
-    uint64_t top, depth, from, to;
+    struct filter filter;
+    uint64_t top, depth;
     double min;
     bool tree, lines, threads, processes, modules, notes;
     const char *callers, *callees;
-    const char *function, *module;
-    struct option_list pids, thread_names, events;
     int sort;
-    bool json, csv, inlined;
+    bool json, csv;
 };
 
-static const struct report_options defaults = {.min = 0.5, .inlined = true};
+static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
 
 static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
 
@@ -60,27 +60,10 @@ static const struct option options[] = {
      .help = "Branches of trees below PCT of the whole are gathered up."},
     {"depth", 0, AT(UNSIGNED, depth), .placeholder = "N", .group = "Shape", .default_text = "all",
      .max = 100000, .help = "Levels of trees."},
-    {"inline", 0, AT(FLAG, inlined), .negatable = true, .group = "Shape",
-     .help = "Count inlined functions as functions of their own."},
     {"json", 0, AT(FLAG, json), .group = "Shape",
      .help = "JSON: everything on the screen and more, numbers as they are."},
     {"csv", 0, AT(FLAG, csv), .group = "Shape", .help = "CSV of the main table."},
-    {"event", 'e', AT(LIST, events), .placeholder = "EVENT", .group = "Filters",
-     .default_text = "cpu",
-     .help = "What is counted, by name; wall is cpu and every off-cpu together."},
-    {"pid", 'p', AT(LIST, pids), .placeholder = "PID", .group = "Filters",
-     .help = "Only this process. May be given several times."},
-    {"thread", 't', AT(LIST, thread_names), .placeholder = "THREAD", .group = "Filters",
-     .help = "Only threads with this id or name (*, ? and [] match). May be given several times."},
-    {"function", 'f', AT(TEXT, function), .placeholder = "FUNCTION", .group = "Filters",
-     .help = "Only samples with such a function on the stack: a part of its name, or an extended "
-             "regular expression."},
-    {"module", 'm', AT(TEXT, module), .placeholder = "MODULE", .group = "Filters",
-     .help = "Only samples with code of such a module on the stack."},
-    {"from", 0, AT(DURATION, from), .placeholder = "TIME", .group = "Filters",
-     .default_text = "the start", .help = "Only samples this long after the start or later."},
-    {"to", 0, AT(DURATION, to), .placeholder = "TIME", .group = "Filters",
-     .default_text = "the end", .help = "Only samples before this time after the start."},
+    FILTER_OPTIONS(struct report_options, filter),
     {0}};
 
 static const struct command_example examples[] = {
@@ -93,48 +76,6 @@ static const struct command_example examples[] = {
     {0}};
 
 static const char *const see_also[] = {"graph", "export", "diff", NULL};
-
-/* Process ids as numbers; the caller frees. */
-static int parse_pids(const struct option_list *list, int32_t **out, struct error *err)
-{
-    int32_t *pids = memory_array(list->len + 1, sizeof *pids);
-    for (size_t i = 0; i < list->len; i++) {
-        char *end;
-        long pid = strtol(list->data[i], &end, 10);
-        if (*end || pid <= 0 || pid > INT32_MAX) {
-            free(pids);
-            return error_set(err, FAULT_USAGE, "--pid %s: not the number of a process",
-                             list->data[i]);
-        }
-        pids[i] = (int32_t)pid;
-    }
-    *out = pids;
-    return 0;
-}
-
-static int select_part(struct selection *s, const struct profile *p, const struct report_options *o,
-                       struct error *err)
-{
-    int32_t *pids = NULL;
-    int rc = parse_pids(&o->pids, &pids, err);
-    if (rc)
-        return rc;
-    rc = selection_init(s, p,
-                        &(struct selection_options){.events = o->events.data,
-                                                    .event_count = o->events.len,
-                                                    .pids = pids,
-                                                    .pid_count = o->pids.len,
-                                                    .threads = o->thread_names.data,
-                                                    .thread_count = o->thread_names.len,
-                                                    .function = o->function,
-                                                    .module = o->module,
-                                                    .no_inline = !o->inlined},
-                        err);
-    free(pids);
-    if (rc)
-        selection_release(s);
-    return rc;
-}
 
 /* Puts the nearest name after the sentence: "did you mean parse_line?" */
 static void add_nearest(const struct tree *t, const char *function, struct error *err)
@@ -233,7 +174,7 @@ static int show(struct invocation *inv, const struct profile *p)
     struct selection selection;
     struct tree tree;
     struct view view = {0};
-    int rc = select_part(&selection, p, o, &inv->error);
+    int rc = filter_select(&o->filter, p, &selection, &inv->error);
     if (rc)
         return rc;
     tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
@@ -251,9 +192,13 @@ static int show(struct invocation *inv, const struct profile *p)
     rc = make_view(&view, &r, inv, &inv->error);
     if (!rc)
         rc = print_view(&view, o, &inv->error);
-    /* A screen without a single sample is an answer, but not the one that was asked for. */
-    if (!rc && !selection.count && !o->notes)
+    /* A table without a single sample is an answer, but not the one that was asked for. */
+    if (!rc && !selection.count && !o->notes) {
+        error_set(&inv->error, FAULT_MISSING,
+                  "%s has no samples to show%s; `sonde report --notes` tells what the recorder met",
+                  inv->argv[0], p->cells.len ? " in what was selected" : "");
         rc = STATUS_FAILED;
+    }
     excerpt_free(source);
     view_release(&view);
     tree_release(&tree);
@@ -278,9 +223,7 @@ static int check(const struct invocation *inv, struct error *err)
                          "one recording at a time: \"%s\" is one too many (a function may follow "
                          "with --lines)",
                          inv->argv[1]);
-    if (o->to && o->to <= o->from)
-        return error_set(err, FAULT_USAGE, "--to must be later than --from");
-    return 0;
+    return filter_check(&o->filter, err);
 }
 
 static int run(struct invocation *inv)
@@ -291,8 +234,8 @@ static int run(struct invocation *inv)
     if (rc)
         return rc;
     profile_init(&profile);
-    struct load_options load = {.from = o->from, .to = o->to};
-    rc = recording_load(inv->argv[0], &load, &profile, &inv->error);
+    struct load_options load = {.from = o->filter.from, .to = o->filter.to};
+    rc = profile_open(inv->argv[0], &load, &profile, &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);

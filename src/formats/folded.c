@@ -102,6 +102,8 @@ static int compare_nodes(const void *a, const void *b)
 
 static void write_group(struct folder *f, const char *prefix)
 {
+    if (!f->touched.len)
+        return;
     qsort(f->touched.data, f->touched.len, sizeof *f->touched.data, compare_nodes);
     for (size_t i = 0; i < f->touched.len; i++) {
         write_line(f, f->touched.data[i], prefix);
@@ -142,21 +144,23 @@ static int compare_groups(const void *a, const void *b, void *context)
     return i < k ? -1 : i > k;
 }
 
+static void add_prefix(struct folder *f, const char *text, int32_t id, struct text *out)
+{
+    uint32_t name = clean_name(f, text);
+    text_format(out, "%s-%d;", f->names.text[name], id);
+}
+
 /* "app-1234;" and "worker-1240;", as the outermost frames of what follows. */
 static void make_prefix(struct folder *f, const struct grouping *g, const struct profile_cell *c,
                         struct text *out)
 {
     const struct profile_thread *t = &f->p->threads.data[c->thread];
     text_clear(out);
-    if (g->by_process) {
-        const char *name = profile_process_name(f->p, t->process);
-        text_format(out, "%s-%d;", f->names.text[clean_name(f, name)],
-                    f->p->processes.data[t->process].pid);
-    }
-    if (g->by_thread) {
-        const char *name = profile_text(f->p, t->name);
-        text_format(out, "%s-%d;", f->names.text[clean_name(f, name[0] ? name : "thread")], t->tid);
-    }
+    if (g->by_process)
+        add_prefix(f, profile_process_name(f->p, t->process), f->p->processes.data[t->process].pid,
+                   out);
+    if (g->by_thread)
+        add_prefix(f, t->name ? profile_text(f->p, t->name) : "thread", t->tid, out);
 }
 
 static void write_groups(struct folder *f, uint32_t event, const struct export_options *options)
@@ -168,7 +172,8 @@ static void write_groups(struct folder *f, uint32_t event, const struct export_o
     for (size_t i = 0; i < p->cells.len; i++)
         if (p->cells.data[i].event == event)
             order[n++] = (uint32_t)i;
-    qsort_r(order, n, sizeof *order, compare_groups, &g);
+    if (n)
+        qsort_r(order, n, sizeof *order, compare_groups, &g);
     struct text prefix = TEXT_INIT;
     for (size_t i = 0; i < n; i++) {
         const struct profile_cell *c = &p->cells.data[order[i]];

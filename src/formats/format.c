@@ -3,12 +3,21 @@
 
 #include <string.h>
 
-extern const struct format format_pprof, format_folded, format_perf_script;
+extern const struct format format_pprof, format_folded, format_speedscope, format_chrome_trace,
+    format_gecko, format_callgrind, format_dot, format_perf_script, format_json, format_csv;
 
+/* As help and messages list them. Longer extensions of the same end come first. */
 static const struct format *const formats[] = {
     &format_pprof,
     &format_folded,
+    &format_speedscope,
+    &format_chrome_trace,
+    &format_gecko,
+    &format_callgrind,
+    &format_dot,
     &format_perf_script,
+    &format_json,
+    &format_csv,
     NULL,
 };
 
@@ -73,6 +82,14 @@ uint32_t format_main_event(const struct profile *p)
         if (p->events.data[i].samples || p->events.data[i].value)
             return (uint32_t)i;
     return p->events.len ? 0 : PROFILE_NONE;
+}
+
+bool format_is_timed(const struct profile *p, uint32_t event)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < p->samples.len; i++)
+        count += p->samples.data[i].event == event;
+    return count && count == p->events.data[event].samples;
 }
 
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight)

@@ -70,6 +70,9 @@ void format_names(bool written, struct text *out);
 /* The event a picture of one event shows: "cpu" or "inuse_space" if there is any of it, else the
  * first of which there is. */
 uint32_t format_main_event(const struct profile *p);
+/* Does profile.samples hold all samples of the event? (Sums without times may have been merged in.)
+ */
+bool format_is_timed(const struct profile *p, uint32_t event);
 /* A cell's weight in a format that has but one number. */
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight);
 /* What a frame without symbols is called: "[module+0x12]", "[unknown]". */

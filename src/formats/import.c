@@ -204,6 +204,11 @@ void import_finish(struct import *im, const char *format)
         for (size_t i = 0; i < p->threads.len; i++)
             p->threads.data[i].start = p->start;
     }
+    /* Whoever made the file has finished, so what is in it has too, as far as it knows. */
+    for (size_t i = 0; i < p->processes.len; i++) {
+        p->processes.data[i].ended = true;
+        p->processes.data[i].end = p->end;
+    }
     if (im->untimed && (im->options.from || im->options.to))
         import_note(im, NOTE_WARNING,
                     "%s has no times: all of it is shown, not the range that was asked for",

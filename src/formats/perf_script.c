@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "formats/import.h"
+#include "formats/perf_script_internal.h"
 
 #define FRAMES_MAX ((size_t)4096)
 
@@ -184,12 +185,23 @@ static uint32_t find_thread(struct script_reader *r, const struct heading *h)
     return import_thread(&r->im, process, h->tid, h->comm);
 }
 
+/* Inlined functions belong to the module of the real frame that follows them. */
+static void settle_inlined(struct script_reader *r, uint32_t module)
+{
+    struct profile *p = r->im.profile;
+    for (size_t i = 0; i < r->pending.len; i++)
+        r->frames.data[r->pending.data[i]] =
+            import_frame(&r->im, module, profile_text(p, r->pending_names.data[i]), "", 0, 0);
+    r->pending.len = r->pending_names.len = 0;
+}
+
 static int close_sample(struct script_reader *r, struct error *err)
 {
     uint32_t stack = 0;
     if (!r->open)
         return 0;
     r->open = false;
+    settle_inlined(r, import_module(&r->im, ""));
     for (size_t i = r->frames.len; i-- > 0;) {
         int rc = import_push(&r->im, &stack, r->frames.data[i], err);
         if (rc)
@@ -232,16 +244,6 @@ static void strip_offset(char *symbol)
     if (plus && plus > symbol && text_starts(plus, "+0x") &&
         strspn(plus + 3, "0123456789abcdef") == strlen(plus + 3))
         *plus = 0;
-}
-
-/* Inlined functions belong to the module of the real frame that follows them. */
-static void settle_inlined(struct script_reader *r, uint32_t module)
-{
-    struct profile *p = r->im.profile;
-    for (size_t i = 0; i < r->pending.len; i++)
-        r->frames.data[r->pending.data[i]] =
-            import_frame(&r->im, module, profile_text(p, r->pending_names.data[i]), "", 0, 0);
-    r->pending.len = r->pending_names.len = 0;
 }
 
 static int add_frame(struct script_reader *r, uint64_t address, char *text, struct error *err)
@@ -312,10 +314,8 @@ static int read_line(struct script_reader *r, char *line, size_t len, uint64_t a
     char *text;
     if (strlen(line) != len)
         return source_bad(r->im.source, at, err, "a line of text holds a NUL byte");
-    if (strspn(line, " \t") == len) {
-        settle_inlined(r, import_module(&r->im, ""));
+    if (strspn(line, " \t") == len)
         return close_sample(r, err);
-    }
     if (line[0] == '#')
         return 0;
     if (!r->open || !isspace((unsigned char)line[0]))
@@ -397,6 +397,8 @@ const struct format format_perf_script = {
     .name = "perf-script",
     .description = "the text that `perf script` prints",
     .extensions = extensions,
+    .timed = true,
     .detect = script_detect,
+    .write = perf_script_write,
     .read = script_read,
 };

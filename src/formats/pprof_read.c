@@ -78,7 +78,7 @@ static const char *text(struct pprof_reader *r, uint64_t i)
 /* Collects varint fields of a message into values[number]; later ones win. */
 static bool get_numbers(struct slice bytes, uint64_t *values, size_t count)
 {
-    struct cursor c = cursor_make(bytes.bytes, bytes.len);
+    struct cursor c = cursor_make(bytes.bytes ? bytes.bytes : (const uint8_t *)"", bytes.len);
     struct proto_field f;
     while (proto_next(&c, &f))
         if (f.number < count && f.wire == PROTO_VARINT)
@@ -86,13 +86,17 @@ static bool get_numbers(struct slice bytes, uint64_t *values, size_t count)
     return !c.bad;
 }
 
+/* Bytes from hexadecimal digits; 0 if there is anything else. */
 static size_t parse_hex(const char *s, uint8_t *out, size_t max)
 {
-    size_t n = 0;
-    unsigned byte;
-    for (; n < max && s[2 * n] && s[2 * n + 1] && sscanf(s + 2 * n, "%2x", &byte) == 1; n++)
-        out[n] = (uint8_t)byte;
-    return s[2 * n] && n < max ? 0 : n;
+    size_t digits = strspn(s, "0123456789abcdefABCDEF"), n = digits / 2;
+    if (s[digits] || digits % 2)
+        return 0;
+    for (size_t i = 0; i < n && i < max; i++) {
+        char pair[3] = {s[2 * i], s[2 * i + 1], 0};
+        out[i] = (uint8_t)strtoul(pair, NULL, 16);
+    }
+    return n < max ? n : max;
 }
 
 /* Strings may come after the mappings, so modules are made once all tables are read. */
@@ -577,9 +581,9 @@ static int second_pass(struct pprof_reader *r, size_t len, struct error *err)
 static void keep_facts(struct pprof_reader *r)
 {
     struct profile *p = r->im.profile;
-    import_finish(&r->im, "pprof");
     p->wall_start = r->time;
-    p->end = p->start + r->duration;
+    p->end = r->duration;
+    import_finish(&r->im, "pprof");
     for (size_t i = 0; i < r->comments.len; i++)
         import_note(&r->im, NOTE_INFO, "%s", text(r, r->comments.data[i]));
     if (r->drop_frames)

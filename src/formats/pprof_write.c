@@ -158,7 +158,8 @@ static void sort_cells(struct pprof_writer *w, uint32_t only)
     for (size_t i = 0; i < p->cells.len; i++)
         if (only == PROFILE_NONE || p->cells.data[i].event == only)
             w->cells[w->cell_count++] = (uint32_t)i;
-    qsort_r(w->cells, w->cell_count, sizeof *w->cells, compare_cells, p->cells.data);
+    if (w->cell_count)
+        qsort_r(w->cells, w->cell_count, sizeof *w->cells, compare_cells, p->cells.data);
 }
 
 static void add_label(struct pprof_writer *w, const char *key, const char *text, uint64_t number)

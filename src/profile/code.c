@@ -14,7 +14,7 @@ uint32_t profile_module_add(struct profile *p, enum code_kind kind, const char *
     for (size_t i = 0; i < p->modules.len; i++) {
         const struct profile_module *m = &p->modules.data[i];
         if (m->path == name && m->kind == kind && m->build_id_len == build_id_len &&
-            !memcmp(m->build_id, build_id, build_id_len))
+            (!build_id_len || !memcmp(m->build_id, build_id, build_id_len)))
             return (uint32_t)i;
     }
     struct profile_module *m = vector_push(&p->modules);

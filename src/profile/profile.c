@@ -241,6 +241,7 @@ uint64_t profile_lost(const struct profile *p)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < p->losses.len; i++)
-        sum += p->losses.data[i].count;
+        if (p->losses.data[i].event != PROFILE_NONE || p->losses.data[i].reason != LOSS_RING_FULL)
+            sum += p->losses.data[i].count;
     return sum;
 }

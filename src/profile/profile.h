@@ -220,6 +220,8 @@ void profile_sort_samples(struct profile *p);
 /* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
  */
 const char *profile_process_name(const struct profile *p, uint32_t process);
+/* Samples that were lost: of what kind of event need not be known, but for records that the kernel
+ * dropped, those without one are not samples but word of processes, threads and mappings. */
 uint64_t profile_lost(const struct profile *p);
 /* Last part of the module's path ("libc.so.6"), "[kernel]", "[vdso]" ... */
 const char *profile_module_name(const struct profile *p, uint32_t module);

@@ -166,7 +166,8 @@ static uint32_t add_frame(struct writer *w, uint64_t head, uint64_t b, bool name
     uint32_t frame = (uint32_t)*id;
     if (!added)
         return frame;
-    *vector_push(&w->code) = (struct writer_code){.module = (uint32_t)(head >> 1), .named = named, .address = b};
+    *vector_push(&w->code) =
+        (struct writer_code){.module = (uint32_t)(head >> 1), .named = named, .address = b};
     struct run *run = &w->frames;
     size_t before = run->body.len;
     if (!run->body.len)

@@ -36,7 +36,8 @@ static int fill(struct block_reader *r, size_t need, struct error *err)
 {
     if (r->len - r->at >= need || r->at_end)
         return 0;
-    memmove(r->window, r->window + r->at, r->len - r->at);
+    if (r->at) /* no window yet: nothing to move, and no pointer to give */
+        memmove(r->window, r->window + r->at, r->len - r->at);
     r->start += r->at;
     r->len -= r->at;
     r->at = 0;

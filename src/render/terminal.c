@@ -48,6 +48,19 @@ static void add_date(struct text *out, uint64_t ns)
         text_add(out, "-");
 }
 
+/* Source lines have tabs, which are controls but no danger. */
+static void add_text(struct text *out, const char *s)
+{
+    struct text spaced = TEXT_INIT;
+    for (const char *tab; (tab = strchr(s, '\t')); s = tab + 1) {
+        text_add_len(&spaced, s, (size_t)(tab - s));
+        text_add(&spaced, "    ");
+    }
+    text_add(&spaced, s);
+    text_add_printable(out, spaced.data);
+    text_release(&spaced);
+}
+
 void terminal_value(struct text *out, enum view_kind kind, struct view_value value)
 {
     if (!value.known) {
@@ -56,7 +69,7 @@ void terminal_value(struct text *out, enum view_kind kind, struct view_value val
     }
     switch (kind) {
     case VIEW_TEXT:
-        text_add_printable(out, value.text);
+        add_text(out, value.text);
         break;
     case VIEW_NUMBER:
         text_format(out, "%llu", (unsigned long long)value.number);
@@ -92,7 +105,7 @@ static size_t prefix_bytes(const char *s, size_t columns)
     return i;
 }
 
-void terminal_shorten(struct text *s, size_t columns)
+void terminal_shorten(struct text *s, size_t columns, enum view_cut cut)
 {
     size_t have = text_columns(s->data);
     if (have <= columns)
@@ -102,13 +115,16 @@ void terminal_shorten(struct text *s, size_t columns)
         return;
     }
     /* The end of a name tells as much as its beginning: 3 parts of 5 go to the latter. */
-    size_t head = (columns - 1) * 3 / 5, tail = columns - 1 - head;
-    struct text cut = TEXT_INIT;
-    text_add_len(&cut, s->data, prefix_bytes(s->data, head));
-    text_add(&cut, "…");
-    text_add(&cut, s->data + prefix_bytes(s->data, have - tail));
+    size_t head = (columns - 1) * 3 / 5;
+    if (cut != VIEW_CUT_MIDDLE)
+        head = cut == VIEW_CUT_END ? columns - 1 : 0;
+    size_t tail = columns - 1 - head;
+    struct text shorter = TEXT_INIT;
+    text_add_len(&shorter, s->data, prefix_bytes(s->data, head));
+    text_add(&shorter, "…");
+    text_add(&shorter, s->data + prefix_bytes(s->data, have - tail));
     text_release(s);
-    *s = cut;
+    *s = shorter;
 }
 
 /* A word longer than a line is broken; `indent` columns stand before every line but the first,
@@ -239,7 +255,7 @@ static void write_commands(struct terminal *t, const struct view_section *s)
         size_t gap = at < width + 2 ? width + 4 - at : 2;
         if (at + gap + 12 < t->width) {
             text_add_repeat(t->out, ' ', gap);
-            terminal_shorten(&meaning, t->width - at - gap);
+            terminal_shorten(&meaning, t->width - at - gap, VIEW_CUT_END);
             terminal_paint(t, PAINT_DIM, meaning.data);
         }
         text_add_char(t->out, '\n');
@@ -250,10 +266,10 @@ static void write_commands(struct terminal *t, const struct view_section *s)
 
 static bool is_empty(const struct view_section *s)
 {
-    for (size_t i = 0; i < s->facts.len; i++)
+    for (size_t i = 0; i < s->facts.len && !s->hidden; i++)
         if (!s->facts.data[i].hidden)
             return false;
-    return !s->rows.len && !s->notes.len && !s->commands.len;
+    return s->hidden || (!s->rows.len && !s->notes.len && !s->commands.len);
 }
 
 void terminal_write(const struct view *v, struct terminal_style style, struct text *out)
@@ -264,7 +280,7 @@ void terminal_write(const struct view *v, struct terminal_style style, struct te
         t.width = TERMINAL_WIDTH_MIN;
     text_add_printable(&title, v->title);
     if (title.len) {
-        terminal_shorten(&title, t.width);
+        terminal_shorten(&title, t.width, VIEW_CUT_MIDDLE);
         terminal_paint(&t, PAINT_BOLD, title.data);
         text_add_char(out, '\n');
     }

@@ -15,8 +15,8 @@ struct terminal {
 void terminal_paint(struct terminal *t, enum paint paint, const char *printable);
 /* Appends the value as people read it; "-" if it is not known. */
 void terminal_value(struct text *out, enum view_kind kind, struct view_value value);
-/* Shortens printable UTF-8 to `columns` by a "…" in the middle. */
-void terminal_shorten(struct text *s, size_t columns);
+/* Shortens printable UTF-8 to `columns`, with a "…" where it was cut. */
+void terminal_shorten(struct text *s, size_t columns, enum view_cut cut);
 void terminal_table(struct terminal *t, const struct view_section *s);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Tables on a terminal. Columns that do not fit the width are those that asked
- * for a wider one; the last but narrower text columns are shortened, the first
- * one, where the names stand, takes what is left.
+ * Tables on a terminal. Columns that asked for a wider terminal are left out, as are
+ * those without a value; of the texts one takes the width that is left, and all are
+ * shortened where there is too little.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "render/terminal_internal.h"
 
-#define NAME_MIN 20
+#define FILL_MIN 8
 #define BAR_FROM 110 /* terminal columns */
 #define BAR_WIDTH 12
 
@@ -25,6 +25,7 @@ struct layout {
     struct layout_column *columns;
     size_t len;
     size_t name;    /* the column of names, or len */
+    size_t fill;    /* the column that takes what is left of the width, or len */
     unsigned *last; /* by row: no sibling follows */
     unsigned step;  /* columns a level of a tree takes */
     size_t indent_max;
@@ -55,9 +56,11 @@ static const char *heading(const struct layout *l, size_t i)
 
 static void format_cell(const struct view_section *s, size_t row, size_t column, struct text *out)
 {
-    struct view_value v = s->cells.data[row * s->column_count + column];
+    const struct view_value *values = &s->cells.data[row * s->column_count];
+    struct view_value v = values[column];
     text_clear(out);
-    if (v.known || s->columns[column].kind != VIEW_TEXT)
+    /* A row whose first number is not known has none worth a dash. */
+    if (v.known || (values->known && s->columns[column].kind != VIEW_TEXT))
         terminal_value(out, s->columns[column].kind, v);
 }
 
@@ -83,7 +86,9 @@ static void choose_columns(struct layout *l, unsigned width)
             continue;
         bool text = c->kind == VIEW_TEXT;
         if (text && l->name == SIZE_MAX)
-            l->name = l->len;
+            l->name = l->fill = l->len;
+        if (text && c->fill)
+            l->fill = l->len;
         l->columns[l->len++] = (struct layout_column){.source = i,
                                                       .width = width_min(c->kind),
                                                       .gap = c->kind == VIEW_PERCENT ? 1 : 2,
@@ -91,7 +96,7 @@ static void choose_columns(struct layout *l, unsigned width)
                                                       .bar = c->bar && width >= BAR_FROM};
     }
     if (l->name == SIZE_MAX)
-        l->name = l->len;
+        l->name = l->fill = l->len;
     if (l->len)
         l->columns[0].gap = 0;
 }
@@ -128,29 +133,29 @@ static void fit(struct layout *l, unsigned width)
     for (size_t i = 0; i < l->len; i++) {
         const struct layout_column *c = &l->columns[i];
         fixed += c->gap + (c->text ? 0 : c->width) + (c->bar ? BAR_WIDTH + 1 : 0);
-        others += c->text && i != l->name ? c->width : 0;
+        others += c->text && i != l->fill ? c->width : 0;
     }
     size_t left = width > fixed ? width - fixed : 0;
-    if (l->name == l->len)
+    if (l->fill == l->len)
         return;
-    struct layout_column *name = &l->columns[l->name];
-    if (name->width + others <= left)
+    struct layout_column *fill = &l->columns[l->fill];
+    if (fill->width + others <= left)
         return;
     /* The other texts give way first, down to a share of what there is. */
     size_t share = left / 3;
-    for (size_t i = l->len; i-- > 0 && name->width + others > left;) {
+    for (size_t i = l->len; i-- > 0 && fill->width + others > left;) {
         struct layout_column *c = &l->columns[i];
-        if (!c->text || i == l->name || c->width <= share)
+        if (!c->text || i == l->fill || c->width <= share)
             continue;
-        size_t over = name->width + others - left, can = c->width - share;
+        size_t over = fill->width + others - left, can = c->width - share;
         size_t cut = over < can ? over : can;
         c->width -= cut;
         others -= cut;
     }
     size_t room = left > others ? left - others : 0;
-    if (room < NAME_MIN)
-        room = NAME_MIN;
-    name->width = name->width < room ? name->width : room;
+    if (room < FILL_MIN)
+        room = FILL_MIN;
+    fill->width = fill->width < room ? fill->width : room;
 }
 
 /* A level takes two columns, or one when the tree is deep, and never more than half the names. */
@@ -229,7 +234,7 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
         size_t used = name ? text_columns(branches->data) : 0;
         if (name)
             terminal_paint(t, PAINT_DIM, branches->data);
-        terminal_shorten(&cell, c->width > used ? c->width - used : 1);
+        terminal_shorten(&cell, c->width > used ? c->width - used : 1, s->columns[c->source].cut);
         size_t width = used + text_columns(cell.data);
         if (!name)
             paint = PAINT_DIM;
@@ -251,16 +256,20 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
 
 static void write_headings(struct terminal *t, const struct layout *l)
 {
+    struct text words = TEXT_INIT;
     for (size_t i = 0; i < l->len; i++) {
         const struct layout_column *c = &l->columns[i];
-        const char *words = heading(l, i);
-        size_t pad = c->width > text_columns(words) ? c->width - text_columns(words) : 0;
+        text_clear(&words);
+        text_add(&words, heading(l, i));
+        terminal_shorten(&words, c->width, VIEW_CUT_END);
+        size_t pad = c->width - text_columns(words.data);
         text_add_repeat(t->out, ' ', c->gap + (c->text ? 0 : pad));
-        terminal_paint(t, i == l->name && *l->section->title ? PAINT_BOLD : PAINT_DIM, words);
+        terminal_paint(t, i == l->name && *l->section->title ? PAINT_BOLD : PAINT_DIM, words.data);
         text_add_repeat(t->out, ' ', c->text && i + 1 < l->len ? pad : 0);
         text_add_repeat(t->out, ' ', c->bar ? BAR_WIDTH + 1 : 0);
     }
     text_add_char(t->out, '\n');
+    text_release(&words);
 }
 
 static void trim_line(struct text *out)

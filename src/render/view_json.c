@@ -50,6 +50,8 @@ static void put_table(struct json *j, const struct view_section *s)
         json_object(j);
         if (s->tree)
             json_put_uint(j, "depth", s->rows.data[row].depth);
+        if (s->rows.data[row].emphasis == VIEW_REST)
+            json_put_bool(j, "rest", true);
         for (size_t i = 0; i < s->column_count; i++)
             put_value(j, &s->columns[i], s->cells.data[row * s->column_count + i]);
         json_end(j);

@@ -6,7 +6,7 @@
  *      "rows": [{"self": 1000, ...}], "omitted": 0}, ...}}
  *
  * Numbers are raw: ns, bytes, counts, percentages from 0 to 100; null is "not known".
- * Rows of trees carry their "depth".
+ * Rows of trees carry their "depth"; a row that stands for others has "rest": true.
  */
 #ifndef SONDE_VIEW_JSON_H
 #define SONDE_VIEW_JSON_H

@@ -34,7 +34,9 @@ void xml_escape(struct text *out, const char *s)
 {
     for (size_t len; *s; s += len) {
         uint32_t c = xml_decode(s, &len);
-        if (c == '<')
+        if (*s == '\n' || *s == '\t' || *s == '\r')
+            text_add_char(out, ' ');
+        else if (c == '<')
             text_add(out, "&lt;");
         else if (c == '>')
             text_add(out, "&gt;");

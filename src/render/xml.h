@@ -4,8 +4,9 @@
 
 #include "base/text.h"
 
-/* Markup is escaped; what XML 1.0 does not allow (controls, malformed UTF-8, surrogates, U+FFFE and
- * U+FFFF) becomes U+FFFD, so that the result is well-formed whatever the bytes. */
+/* Markup is escaped; line ends and tabs become spaces; what else XML 1.0 does not allow (controls,
+ * malformed UTF-8, surrogates, U+FFFE and U+FFFF) becomes U+FFFD, so that the result is well-formed
+ * whatever the bytes. */
 void xml_escape(struct text *out, const char *s);
 /* The code point at `s` and its length in *len (at least 1); U+FFFD for what is not UTF-8 or not
  * allowed in XML. `s` must not be at its end. */

@@ -1,9 +1,8 @@
 #include "symbol/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -40,12 +39,12 @@ static void limit(int what, uint64_t value)
 static void limit_memory(uint64_t max)
 {
 #if !defined(__SANITIZE_ADDRESS__)
-    unsigned long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%lu", &pages) != 1)
-        pages = 0;
-    if (f)
-        fclose(f);
+    uint64_t pages = 0;
+    char *statm;
+    if (io_slurp("/proc/self/statm", 4096, &statm, NULL, NULL) == 0) {
+        pages = strtoull(statm, NULL, 10);
+        free(statm);
+    }
     limit(RLIMIT_AS, pages * (uint64_t)sysconf(_SC_PAGESIZE) + (max ? max : MEMORY_MAX));
 #else
     (void)max;

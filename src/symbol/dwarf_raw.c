@@ -7,69 +7,80 @@
 #define VARIABLE -1
 #define UNKNOWN -2
 
+/* Sizes that depend on the unit, beside VARIABLE and UNKNOWN. */
+#define OFFSET -3
+#define ADDRESS -4
+#define REFERENCE -5
+#define NOTHING -6 /* no bytes at all; 0 is what the table does not know */
+
+/* Bytes of a value by its form. */
+static const int8_t form_sizes[] = {
+    [DW_FORM_addr] = ADDRESS,
+    [DW_FORM_block2] = VARIABLE,
+    [DW_FORM_block4] = VARIABLE,
+    [DW_FORM_data2] = 2,
+    [DW_FORM_data4] = 4,
+    [DW_FORM_data8] = 8,
+    [DW_FORM_string] = VARIABLE,
+    [DW_FORM_block] = VARIABLE,
+    [DW_FORM_block1] = VARIABLE,
+    [DW_FORM_data1] = 1,
+    [DW_FORM_flag] = 1,
+    [DW_FORM_sdata] = VARIABLE,
+    [DW_FORM_strp] = OFFSET,
+    [DW_FORM_udata] = VARIABLE,
+    [DW_FORM_ref_addr] = REFERENCE,
+    [DW_FORM_ref1] = 1,
+    [DW_FORM_ref2] = 2,
+    [DW_FORM_ref4] = 4,
+    [DW_FORM_ref8] = 8,
+    [DW_FORM_ref_udata] = VARIABLE,
+    [DW_FORM_indirect] = VARIABLE,
+    [DW_FORM_sec_offset] = OFFSET,
+    [DW_FORM_exprloc] = VARIABLE,
+    [DW_FORM_flag_present] = NOTHING,
+    [DW_FORM_strx] = VARIABLE,
+    [DW_FORM_addrx] = VARIABLE,
+    [DW_FORM_ref_sup4] = 4,
+    [DW_FORM_strp_sup] = OFFSET,
+    [DW_FORM_data16] = 16,
+    [DW_FORM_line_strp] = OFFSET,
+    [DW_FORM_ref_sig8] = 8,
+    [DW_FORM_implicit_const] = NOTHING,
+    [DW_FORM_loclistx] = VARIABLE,
+    [DW_FORM_rnglistx] = VARIABLE,
+    [DW_FORM_ref_sup8] = 8,
+    [DW_FORM_strx1] = 1,
+    [DW_FORM_strx2] = 2,
+    [DW_FORM_strx3] = 3,
+    [DW_FORM_strx4] = 4,
+    [DW_FORM_addrx1] = 1,
+    [DW_FORM_addrx2] = 2,
+    [DW_FORM_addrx3] = 3,
+    [DW_FORM_addrx4] = 4,
+};
+
+/* Bytes, VARIABLE or UNKNOWN. */
 static int form_size(const struct raw_unit *u, unsigned form)
 {
-    switch (form) {
-    case DW_FORM_flag_present:
-    case DW_FORM_implicit_const:
-        return 0;
-    case DW_FORM_data1:
-    case DW_FORM_ref1:
-    case DW_FORM_flag:
-    case DW_FORM_strx1:
-    case DW_FORM_addrx1:
-        return 1;
-    case DW_FORM_data2:
-    case DW_FORM_ref2:
-    case DW_FORM_strx2:
-    case DW_FORM_addrx2:
-        return 2;
-    case DW_FORM_strx3:
-    case DW_FORM_addrx3:
-        return 3;
-    case DW_FORM_data4:
-    case DW_FORM_ref4:
-    case DW_FORM_strx4:
-    case DW_FORM_addrx4:
-    case DW_FORM_ref_sup4:
-        return 4;
-    case DW_FORM_data8:
-    case DW_FORM_ref8:
-    case DW_FORM_ref_sig8:
-    case DW_FORM_ref_sup8:
-        return 8;
-    case DW_FORM_data16:
-        return 16;
-    case DW_FORM_addr:
-        return u->address_size;
-    case DW_FORM_ref_addr:
-        return u->version == 2 ? u->address_size : u->offset_size;
-    case DW_FORM_strp:
-    case DW_FORM_line_strp:
-    case DW_FORM_strp_sup:
-    case DW_FORM_sec_offset:
-    case DW_FORM_GNU_ref_alt:
-    case DW_FORM_GNU_strp_alt:
-        return u->offset_size;
-    case DW_FORM_string:
-    case DW_FORM_block:
-    case DW_FORM_block1:
-    case DW_FORM_block2:
-    case DW_FORM_block4:
-    case DW_FORM_exprloc:
-    case DW_FORM_udata:
-    case DW_FORM_sdata:
-    case DW_FORM_ref_udata:
-    case DW_FORM_strx:
-    case DW_FORM_addrx:
-    case DW_FORM_loclistx:
-    case DW_FORM_rnglistx:
-    case DW_FORM_GNU_str_index:
-    case DW_FORM_GNU_addr_index:
-    case DW_FORM_indirect:
+    if (form == DW_FORM_GNU_str_index || form == DW_FORM_GNU_addr_index)
         return VARIABLE;
-    default:
+    if (form == DW_FORM_GNU_ref_alt || form == DW_FORM_GNU_strp_alt)
+        return u->offset_size;
+    int size = form < sizeof form_sizes ? form_sizes[form] : 0;
+    switch (size) {
+    case 0:
         return UNKNOWN;
+    case NOTHING:
+        return 0;
+    case OFFSET:
+        return u->offset_size;
+    case ADDRESS:
+        return u->address_size;
+    case REFERENCE:
+        return u->version == 2 ? u->address_size : u->offset_size;
+    default:
+        return size;
     }
 }
 

@@ -24,9 +24,10 @@ enum symbol_kind {
     SYMBOL_OTHER,    /* anonymous memory, stacks, devices: nothing to find */
 };
 
-#define SYMBOL_TEXT_MAX 4096 /* bytes of any one string handed out, with its NUL */
-#define SYMBOL_INLINE_MAX                                                                          \
-    128 /* locations at one address; deeper chains lose the middle's outer part */
+/* Bytes of any one string handed out, with its NUL. */
+#define SYMBOL_TEXT_MAX 4096
+/* Locations at one address; of deeper chains the innermost and the outermost are kept. */
+#define SYMBOL_INLINE_MAX 128
 
 /*
  * One module and what is asked of it. Everything pointed to stays the caller's.

@@ -39,12 +39,12 @@
 
 /* What the collector should tell the user. */
 enum segment_flag {
-    SEGMENT_QUIET = 1,          /* seccomp: no system calls any more, so no timers for new threads */
-    SEGMENT_SIGNAL_SHARED = 2,  /* the program uses the agent's signal as well */
-    SEGMENT_SIGNAL_PROF = 4,    /* no free real-time signal, SIGPROF is used */
-    SEGMENT_NO_STACK_COPY = 8,  /* process_vm_readv is refused: foreign stacks have one frame */
-    SEGMENT_MODULES_FULL = 16,  /* more modules than the table holds */
-    SEGMENT_FEWER_SLOTS = 32,   /* limits of the process allowed only a small segment */
+    SEGMENT_QUIET = 1,         /* seccomp: no system calls any more, so no timers for new threads */
+    SEGMENT_SIGNAL_SHARED = 2, /* the program uses the agent's signal as well */
+    SEGMENT_SIGNAL_PROF = 4,   /* no free real-time signal, SIGPROF is used */
+    SEGMENT_NO_STACK_COPY = 8, /* process_vm_readv is refused: foreign stacks have one frame */
+    SEGMENT_MODULES_FULL = 16, /* more modules than the table holds */
+    SEGMENT_FEWER_SLOTS = 32,  /* limits of the process allowed only a small segment */
     SEGMENT_TIMERS_REFUSED = 64, /* timer_create failed for some threads */
     SEGMENT_NO_SIGNAL = 128,     /* no signal is free (any more): no samples */
 };
@@ -74,11 +74,11 @@ struct segment_header {
     uint64_t start;
     uint64_t interval; /* CPU ns between two samples of a thread, as asked */
     uint32_t signal;
-    uint32_t kinds;           /* bit k: records of kind k may come */
-    uint32_t slots_used;      /* slots at and above this one were never used */
-    uint32_t modules_used;    /* the same for modules */
-    uint32_t modules_version; /* moves after each change of the table */
-    uint32_t threads_refused; /* threads that found no slot or got no timer */
+    uint32_t kinds;                               /* bit k: records of kind k may come */
+    uint32_t slots_used;                          /* slots at and above this one were never used */
+    uint32_t modules_used;                        /* the same for modules */
+    uint32_t modules_version;                     /* moves after each change of the table */
+    uint32_t threads_refused;                     /* threads that found no slot or got no timer */
     struct segment_count unplaced[SEGMENT_KINDS]; /* of threads that had no slot */
     uint32_t exe_len;
     char comm[16];

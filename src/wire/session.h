@@ -8,11 +8,13 @@
 
 #include <stdint.h>
 
-#define SESSION_ADDRESS "SONDE_SESSION"       /* "@name" (abstract) or a path; without it: inert */
-#define SESSION_RATE "SONDE_SESSION_RATE"     /* samples a second of CPU time, 0: none */
-#define SESSION_RING "SONDE_SESSION_RING"     /* bytes of a thread's ring, a power of two */
-#define SESSION_ROWS "SONDE_SESSION_ROWS"     /* folder of compiled unwind rows */
-#define SESSION_FILTERS "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under */
+#define SESSION_ADDRESS "SONDE_SESSION"   /* "@name" (abstract) or a path; without it: inert */
+#define SESSION_RATE "SONDE_SESSION_RATE" /* samples a second of CPU time, 0: none */
+#define SESSION_RING "SONDE_SESSION_RING" /* bytes of a thread's ring, a power of two */
+#define SESSION_ROWS "SONDE_SESSION_ROWS" /* folder of compiled unwind rows */
+#define SESSION_FILTERS                                                                            \
+    "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
+                             */
 
 /* The heap: "exact" or "sampled"; without it malloc is left alone. */
 #define SESSION_HEAP_MODE "SONDE_SESSION_HEAP"
@@ -34,11 +36,11 @@ enum session_kind {
 
 enum session_reason {
     SESSION_NO_REASON = 0,
-    SESSION_NO_MEMFD = 1,      /* memfd_create or its seals were refused */
-    SESSION_LIMIT_FSIZE = 2,   /* RLIMIT_FSIZE is smaller than any segment */
-    SESSION_NO_MEMORY = 3,     /* the segment could not be mapped */
-    SESSION_NO_WIPE = 4,       /* MADV_WIPEONFORK is missing: Linux before 4.14 */
-    SESSION_NO_HEAP = 5,       /* the heap's segment could not be made */
+    SESSION_NO_MEMFD = 1,    /* memfd_create or its seals were refused */
+    SESSION_LIMIT_FSIZE = 2, /* RLIMIT_FSIZE is smaller than any segment */
+    SESSION_NO_MEMORY = 3,   /* the segment could not be mapped */
+    SESSION_NO_WIPE = 4,     /* MADV_WIPEONFORK is missing: Linux before 4.14 */
+    SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
     SESSION_REASONS
 };
 

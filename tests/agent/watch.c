@@ -178,8 +178,8 @@ static const struct agents_sink sink = {.process = on_process,
 
 static void report(struct watch *w, const char *path)
 {
-    static const char *const reason[8] = {"complete", "depth",       "memory", "no_rows",
-                                          "no_progress", "lost", "other", "other7"};
+    static const char *const reason[8] = {"complete",    "depth", "memory", "no_rows",
+                                          "no_progress", "lost",  "other",  "other7"};
     struct json *j = &w->json;
     json_end(j);
     json_key(j, "threads");

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from runs import Harness, run
+from runs import Harness, Recording, run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -85,8 +85,38 @@ def target(build):
 
 @pytest.fixture
 def harness(sonde_path, environment, target, tmp_path):
-    """harness("exits", "3").check(): the same with sonde and without; see runs.Harness."""
-    def make(name, *arguments, options=(), **more):
-        return Harness(sonde_path, environment, tmp_path, [target(name), *arguments], options,
+    """harness("exits", "3").check(): the same with sonde and without; see runs.Harness.
+
+    The program is a target's name, or a path.
+    """
+    def make(name, *arguments, options=(), output="harness.sonde", **more):
+        program = name if "/" in str(name) else target(name)
+        return Harness(sonde_path, environment, tmp_path / output, [program, *arguments], options,
                        **more)
     return make
+
+
+@pytest.fixture
+def recording(sonde_path, environment):
+    """recording(path) -> Recording of a file that is there."""
+    def find(path):
+        return Recording(sonde_path, environment, path)
+    return find
+
+
+@pytest.fixture
+def started(environment):
+    """started([program, ...]) -> Popen; ended with the test, whatever happens."""
+    running = []
+
+    def start(command, **more):
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
+                                   **{"env": environment, "stdout": subprocess.PIPE,
+                                      "stderr": subprocess.PIPE, "text": True, **more})
+        running.append(process)
+        return process
+    yield start
+    for process in running:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

@@ -20,6 +20,7 @@ TRUTHS = [
     program("sleeper", 10),
     program("short", 20),
     program("inline", 50000),
+    program("faults", 100),
 ]
 
 # Difficult to be inside of; the comment in each says which fault of a profiler it provokes.

@@ -1,5 +1,6 @@
-"""Runs of programs: status, signal and output, with a time-out; and the comparison of a program
-under sonde with itself alone that every fault of a target is tested with."""
+"""Runs of programs: status, signal and output, with a time-out; recordings and what reports say of
+them; and the comparison of a program under sonde with itself alone that every fault of a target is
+tested with."""
 
 import json
 import os
@@ -46,13 +47,84 @@ def run(command, timeout=TIMEOUT, env=None, input=None, cwd=None, **more):
     return Run(command, process.returncode, stdout, stderr, time.monotonic() - start)
 
 
+class Report:
+    """What `sonde report --json` said."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.sections = answer["sections"]
+
+    def facts(self, section):
+        return self.sections[section]["facts"]
+
+    def rows(self, section):
+        return self.sections[section]["rows"] if section in self.sections else []
+
+    @property
+    def notes(self):
+        return [note["text"] for note in self.sections["notes"]["notes"]]
+
+    @property
+    def profiler(self):
+        """generated, recorded, lost, stacks, stacks_cut ..."""
+        return self.facts("profiler")
+
+    @property
+    def processes(self):
+        return self.rows("processes")
+
+    def share(self, function):
+        """Percent of everything with this function on the stack."""
+        return sum(row["total_percent"] for row in self.rows("functions")
+                   if row["name"] == function)
+
+    def waited(self, cause):
+        """Nanoseconds."""
+        return sum(row["value"] for row in self.rows("waits") if row["cause"] == cause)
+
+    def check_accounts(self):
+        """Every sample is accounted for, also against what the kernel counted by itself.
+
+        A thread's last part of a period is never sampled, so the two may differ by that much.
+        """
+        said = self.profiler
+        assert said["generated"] == said["recorded"] + said["lost"], said
+        totals = self.facts("totals")
+        if totals["event"] != "cpu" or not totals["samples"]:
+            return
+        counted = sum(process["cpu_counted"] or 0 for process in self.processes)
+        sampled = totals["value_recorded"] + said["lost"] * totals["period"]
+        threads = sum(process["threads"] for process in self.processes)
+        slack = 0.05 * counted + totals["period"] * (threads + 2) * totals["cpus"]
+        assert abs(sampled - counted) < slack, (sampled, counted, threads, said)
+
+
+class Recording:
+    """A file of sonde's, and the run that made it."""
+
+    def __init__(self, sonde, environment, path, made=None):
+        self.sonde = sonde
+        self.environment = environment
+        self.path = path
+        self.made = made
+
+    def show(self, *options, command="report", status=0):
+        """A command on it; `status` None if any will do."""
+        done = run([self.sonde, command, *options, self.path], env=self.environment)
+        assert done.status == status or status is None, done
+        return done
+
+    def report(self, *options, status=0):
+        return Report(self.show("--json", *options, status=status).json)
+
+
 class Harness:
     """One program alone and under `sonde run`; `check` is what must hold for any target."""
 
-    def __init__(self, sonde, environment, folder, command, options=(), timeout=TIMEOUT, **more):
+    def __init__(self, sonde, environment, path, command, options=(), timeout=TIMEOUT, **more):
         self.sonde = sonde
         self.environment = environment
-        self.recording = folder / "harness.sonde"
+        self.path = path
         self.command = command
         self.options = options
         self.timeout = timeout
@@ -61,26 +133,31 @@ class Harness:
     def alone(self):
         return run(self.command, self.timeout, self.environment, **self.more)
 
-    def under_sonde(self):
-        return run([self.sonde, "run", "-o", self.recording, *self.options, "--", *self.command],
+    def record(self):
+        self.path.unlink(missing_ok=True)
+        made = run([self.sonde, "run", "-o", self.path, *self.options, "--", *self.command],
                    self.timeout, self.environment, **self.more)
+        assert self.path.exists(), made
+        return Recording(self.sonde, self.environment, self.path, made)
 
-    def report(self, *options):
-        """`sonde report --json` of the recording."""
-        done = run([self.sonde, "report", "--json", *options, self.recording], self.timeout,
-                   self.environment)
-        assert done.status == 0, done
-        return done.json
+    def report(self):
+        """Of a new recording."""
+        return self.record().report()
 
     def check(self):
         """Same status, signal and output; the recording opens and accounts for every event.
 
         Returns the report, for what the test has to say beyond that.
         """
-        alone, under = self.alone(), self.under_sonde()
+        alone, recording = self.alone(), self.record()
+        under = recording.made
         assert under.status == alone.status, (alone, under)
         assert under.stdout == alone.stdout, (alone, under)
-        report = self.report()
-        for kind, count in report["accounting"].items():
-            assert count["generated"] == count["recorded"] + count["lost"], (kind, count)
+        assert [line for line in under.stderr.splitlines() if not line.startswith("sonde")] == \
+            alone.stderr.splitlines(), (alone, under)
+        samples = int(under.stderr.rpartition("sonde: ")[2].split()[0].replace(",", ""))
+        report = recording.report(status=0 if samples else 1)
+        assert report.profiler["recorded"] == samples, under
+        assert report.facts("run")["complete"] == "yes"
+        report.check_accounts()
         return report

@@ -17,10 +17,10 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture(scope="module")
-def recordings(target, tmp_path_factory):
+def recordings(build, tmp_path_factory):
     folder = tmp_path_factory.mktemp("recordings")
     for name in ("plain", "hostile"):
-        subprocess.run([target("mixed_recording"), folder / f"{name}.sonde", name], check=True)
+        subprocess.run([build / "tests/samples/mixed_recording", folder / f"{name}.sonde", name], check=True)
     return folder
 
 
@@ -81,7 +81,8 @@ def test_filters(graph):
     assert "clone3" in names and "handle_request" not in names
     levels = [box[0] for box in boxes(graph("plain", "z.svg", "--by-process", "--by-thread"))
               if box[2] in (1, 2)]
-    assert {"shop (4100)", "packer (4200)", "http (4101)", "worker (4200)"} == set(levels)
+    assert set(levels) == {"shop (4100)", "http (4100)", "http (4101)", "packer (4200)",
+                           "worker (4200)", "worker (4201)"}
     half = boxes(graph("plain", "h.svg", "--to", "1s"))
     assert half[0][1].startswith("999.0 ms (100.0 %)")
 
@@ -93,6 +94,17 @@ def test_standard_output_and_formats(sonde, recordings):
     assert unclear.status == 2 and "end it in .svg or .html" in unclear.stderr
     missing = sonde("graph", recordings / "plain.sonde")
     assert missing.status == 2 and "say where to write" in missing.stderr
+
+
+def test_files_of_other_tools(sonde, tmp_path):
+    folded = tmp_path / "x.folded"
+    folded.write_text("main;work;leaf 3\nmain;idle 1\n")
+    made = sonde("graph", folded, "-o", tmp_path / "x.svg")
+    assert (made.status, made.stderr) == (0, "")
+    shares = {name: details for name, details, _ in boxes(tmp_path / "x.svg")}
+    assert shares["work"].startswith("3 (75.0 %), self 0, 3 samples")
+    chart = sonde("graph", folded, "-o", tmp_path / "y.svg", "--kind", "flamechart")
+    assert chart.status == 1 and "does not say when its samples were taken" in chart.stderr
 
 
 def test_only_plain_files_are_replaced(sonde, recordings, tmp_path):
@@ -156,9 +168,9 @@ def test_page_in_a_browser(graph, browser):
     assert "taken literally" in page.value("document.getElementById('matched').textContent")
     page.key("Escape")
 
-    # The row above the root's: a click zooms, the details and the path follow.
+    # The fifth row: a click zooms, the details and the path follow.
     box = page.value("(() => { const r = document.getElementById('graph').getBoundingClientRect();"
-                     " return [r.left + 100, r.bottom - 110]; })()")
+                     " return [r.left + 100, r.bottom - 90]; })()")
     page.hover(*box)
     assert "handle_request" in page.value("document.getElementById('tip').textContent")
     page.click(*box)

@@ -8,8 +8,12 @@ KEPT uint64_t bottom(uint64_t units)
 
 KEPT uint64_t descend(uint64_t depth, uint64_t units)
 {
-    /* The addition keeps the call from becoming a jump. */
-    return depth ? descend(depth - 1, units) + 1 : bottom(units);
+    if (!depth)
+        return bottom(units);
+    uint64_t below = descend(depth - 1, units);
+    /* Touched after the call: else it becomes a jump, or a loop that adds. */
+    __asm__ volatile("" : "+r"(below));
+    return below + 1;
 }
 
 int main(int argc, char **argv)

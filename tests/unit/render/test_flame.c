@@ -202,6 +202,12 @@ static void test_pruned(void **state)
     assert_int_equal(d.flame.boxes.len, 6);
     assert_int_equal(d.flame.pruned, 4);
     drop(&d);
+    /* Of 20 ms, main and work at the end are 5 %; their time still counts for the lane. */
+    draw(&d, FLAME_CHART, 15);
+    assert_int_equal(d.flame.boxes.len, 10);
+    assert_int_equal(d.flame.pruned, 2);
+    assert_int_equal(d.flame.boxes.data[0].total, 5 * MS);
+    drop(&d);
 }
 
 static void test_html(void **state)

@@ -251,6 +251,53 @@ static void test_build_id_below_root(void **state)
     assert_inlined("deleted", &r, start);
 }
 
+/* A folder stands for the server. Only with the option; the file then stays in the cache. */
+static void test_debuginfod(void **state)
+{
+    (void)state;
+    uint64_t start = separate("served");
+    uint8_t id[20];
+    char hex[41] = "", cache[128], url[128];
+    assert_int_equal(
+        symbol_build_id(NULL, workshop_path(&shop, "served/program"), id, sizeof id, NULL), 20);
+    for (size_t i = 0; i < sizeof id; i++)
+        snprintf(hex + 2 * i, 3, "%02x", id[i]);
+    workshop_run(
+        &shop, "mkdir -p server/buildid/%s && mv served/program.debug server/buildid/%s/debuginfo",
+        hex, hex);
+    snprintf(cache, sizeof cache, "%s/cache", shop.folder);
+    snprintf(url, sizeof url, "file:///nowhere file://%s/server/", shop.folder);
+    setenv("XDG_CACHE_HOME", cache, 1);
+    setenv("DEBUGINFOD_URLS", url, 1);
+    struct symbol_options never = {0}, small = {.debuginfod = true, .debuginfod_max = 100},
+                          asked = {.debuginfod = true};
+    struct symbol_request r = request("served/program", &start, 1);
+    struct catch c;
+    catch_isolated(&c, &r, &never);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    catch_isolated(&c, &r, &small);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_FULL);
+    assert_non_null(strstr(c.result.source, "/cache/sonde/debuginfod/"));
+    catch_release(&c);
+    workshop_run(&shop, "rm -r server");
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_FULL);
+    catch_release(&c);
+    /* That no server has it is remembered too. */
+    workshop_run(&shop, "rm cache/sonde/debuginfod/*");
+    catch_isolated(&c, &r, &asked);
+    assert_int_equal(c.result.status, SYMBOL_STRIPPED);
+    catch_release(&c);
+    workshop_run(&shop, "test -f cache/sonde/debuginfod/%s.debug", hex);
+    workshop_run(&shop, "test ! -s cache/sonde/debuginfod/%s.debug", hex);
+    unsetenv("DEBUGINFOD_URLS");
+    unsetenv("XDG_CACHE_HOME");
+}
+
 static void test_other_build(void **state)
 {
     (void)state;
@@ -374,6 +421,61 @@ static void test_plt(void **state)
     check_plt("-fcf-protection=full -Wl,-z,ibtplt -Wl,-z,lazy");
 }
 
+/* Functions that are methods lie inside their types; both manglings. */
+static void check_rust(const char *mangling)
+{
+    workshop_write(&shop, "work.rs",
+                   "pub struct Job { n: u64 }\n"
+                   "impl Job {\n"
+                   "    #[inline(never)]\n"
+                   "    pub fn work(&self, k: u64) -> u64 {\n"
+                   "        self.mix(k).wrapping_mul(31)\n"
+                   "    }\n"
+                   "    #[inline(always)]\n"
+                   "    fn mix(&self, k: u64) -> u64 {\n"
+                   "        self.n.rotate_left(7) ^ k\n"
+                   "    }\n"
+                   "}\n"
+                   "fn main() {\n"
+                   "    let j = Job { n: std::env::args().count() as u64 };\n"
+                   "    println!(\"{}\", j.work(3));\n"
+                   "}\n");
+    workshop_run(&shop, "rustc -O -g -C symbol-mangling-version=%s -o work work.rs 2>/dev/null",
+                 mangling);
+    char *out = workshop_output(&shop, "nm work | awk '$3 ~ /3Job.*4work/ { print $1 }'");
+    uint64_t start = strtoull(out, NULL, 16), address[12];
+    free(out);
+    assert_true(start != 0);
+    for (size_t i = 0; i < 12; i++)
+        address[i] = start + i;
+    struct symbol_request r = request("work", address, 12);
+    struct catch c;
+    catch_isolated(&c, &r, NULL);
+    bool inlined = false;
+    for (size_t i = 0; i < 12; i++) {
+        assert_true(c.found[i].n >= 1);
+        const struct symbol_location *outer = &c.found[i].location[c.found[i].n - 1];
+        assert_non_null(strstr(outer->function, "work::Job"));
+        assert_non_null(strstr(outer->function, "::work"));
+        assert_int_equal(outer->start_line, 4);
+        inlined = inlined || (c.found[i].n >= 2 && outer->line == 5 &&
+                              strstr(c.found[i].location[c.found[i].n - 2].function, "::mix"));
+    }
+    assert_true(inlined);
+    catch_release(&c);
+}
+
+static void test_rust(void **state)
+{
+    (void)state;
+    if (!workshop_has("rustc"))
+        skip();
+    check_rust("v0");
+    if (workshop_try(&shop,
+                     "rustc -C symbol-mangling-version=legacy --print cfg >/dev/null 2>&1") == 0)
+        check_rust("legacy");
+}
+
 static void test_vdso(void **state)
 {
     (void)state;
@@ -413,11 +515,13 @@ int main(void)
         cmocka_unit_test(test_debug_link),
         cmocka_unit_test(test_debug_link_crc),
         cmocka_unit_test(test_build_id_below_root),
+        cmocka_unit_test(test_debuginfod),
         cmocka_unit_test(test_other_build),
         cmocka_unit_test(test_symbol_table),
         cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_mini_debug_info),
         cmocka_unit_test(test_plt),
+        cmocka_unit_test(test_rust),
         cmocka_unit_test(test_vdso),
         cmocka_unit_test(test_wrong_order),
     };

@@ -100,7 +100,7 @@ static const char *const programs[][8] = {
     {"/usr/bin/sort", "/dev/zero"},
 };
 
-/* 99.5 % of all stacks are the same, address for address. */
+/* 99.5 % of all stacks are the same, address for address; of few, two may differ. */
 static void test_real_programs(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void test_real_programs(void **state)
         sum.equal += t.equal;
     }
     assert_true(sum.stacks >= rounds);
-    assert_true(sum.equal * 1000 >= sum.stacks * 995);
+    assert_true((sum.stacks - sum.equal) * 1000 <= sum.stacks * 5 + 2000);
 }
 
 int main(int argc, char **argv)

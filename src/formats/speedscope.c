@@ -1,0 +1,126 @@
+/*
+ * speedscope's JSON: one sampled profile a thread, over shared frames. Samples stand in
+ * the order of their times where those are known, so its time order view is the
+ * run itself; else each stack is one sample with the weight of all.
+ */
+#include "base/json.h"
+#include "formats/places.h"
+#include "formats/thread_order.h"
+
+struct speedscope_writer {
+    const struct profile *p;
+    struct places places;
+    struct json json;
+    struct thread_order list;
+};
+
+static const char *unit_name(enum value_unit unit)
+{
+    return unit == UNIT_NANOSECONDS ? "nanoseconds" : unit == UNIT_BYTES ? "bytes" : "none";
+}
+
+static void write_frames(struct speedscope_writer *w)
+{
+    struct json *j = &w->json;
+    struct text name = TEXT_INIT;
+    json_key(j, "shared");
+    json_object(j);
+    json_key(j, "frames");
+    json_array(j);
+    for (uint32_t i = 0; i < w->places.items.len; i++) {
+        text_clear(&name);
+        places_name(&w->places, i, &name);
+        json_object(j);
+        json_put_string(j, "name", name.data);
+        const char *file = places_file(&w->places, i);
+        if (file[0])
+            json_put_string(j, "file", file);
+        if (w->places.items.data[i].line)
+            json_put_uint(j, "line", w->places.items.data[i].line);
+        json_end(j);
+    }
+    json_end(j);
+    json_end(j);
+    text_release(&name);
+}
+
+static void write_thread(struct speedscope_writer *w, size_t from, size_t to, enum value_unit unit)
+{
+    struct json *j = &w->json;
+    struct text name = TEXT_INIT;
+    uint64_t sum = 0;
+    for (size_t i = from; i < to; i++)
+        sum += w->list.data[i].value;
+    places_thread(w->p, w->list.data[from].thread, &name);
+    json_object(j);
+    json_put_string(j, "type", "sampled");
+    json_put_string(j, "name", name.data);
+    json_put_string(j, "unit", unit_name(unit));
+    json_put_uint(j, "startValue", 0);
+    json_put_uint(j, "endValue", sum);
+    json_key(j, "samples");
+    json_array(j);
+    for (size_t i = from; i < to; i++) {
+        places_path(&w->places, w->list.data[i].stack);
+        json_array(j);
+        for (size_t k = 0; k < w->places.path.len; k++)
+            json_uint(j, w->places.path.data[k]);
+        json_end(j);
+    }
+    json_end(j);
+    json_key(j, "weights");
+    json_array(j);
+    for (size_t i = from; i < to; i++)
+        json_uint(j, w->list.data[i].value);
+    json_end(j);
+    json_end(j);
+    text_release(&name);
+}
+
+static void write_profiles(struct speedscope_writer *w, uint32_t event)
+{
+    struct json *j = &w->json;
+    json_key(j, "profiles");
+    json_array(j);
+    for (size_t i = 0, end; i < w->list.len; i = end) {
+        end = thread_order_end(&w->list, i);
+        write_thread(w, i, end, w->p->events.data[event].unit);
+    }
+    json_end(j);
+}
+
+static int speedscope_write(const struct profile *p, const struct export_options *options,
+                            struct sink *out, struct error *err)
+{
+    struct speedscope_writer w = {.p = p};
+    uint32_t event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
+    if (event == PROFILE_NONE)
+        return error_set(err, FAULT_MISSING, "there are no samples to write");
+    json_init(&w.json, sink_json, out);
+    places_init(&w.places, p);
+    places_add_all(&w.places);
+    thread_order_init(&w.list, p, event);
+    json_object(&w.json);
+    json_put_string(&w.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_put_string(&w.json, "exporter", "sonde");
+    json_put_string(&w.json, "name", p->processes.len ? profile_process_name(p, 0) : "profile");
+    json_put_uint(&w.json, "activeProfileIndex", 0);
+    write_frames(&w);
+    write_profiles(&w, event);
+    json_end(&w.json);
+    json_finish(&w.json);
+    json_release(&w.json);
+    places_release(&w.places);
+    thread_order_release(&w.list);
+    return 0;
+}
+
+static const char *const extensions[] = {".speedscope.json", NULL};
+
+const struct format format_speedscope = {
+    .name = "speedscope",
+    .description = "speedscope's JSON, a profile a thread",
+    .extensions = extensions,
+    .timed = true,
+    .write = speedscope_write,
+};
