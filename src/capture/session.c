@@ -138,6 +138,23 @@ static int check_attachable(pid_t pid, struct error *err)
     return 0;
 }
 
+/* It does not run now: said in the report, where there will be little of it. */
+static void note_if_stopped(struct session *s, pid_t pid)
+{
+    char state = proc_state(pid), text[160];
+    if (state == 'T')
+        snprintf(text, sizeof text,
+                 "process %d was stopped when recording began; 'kill -CONT %d' lets it go on", pid,
+                 pid);
+    else if (state == 't')
+        snprintf(text, sizeof text,
+                 "process %d was stopped by its debugger, process %d, when recording began", pid,
+                 proc_tracer(pid));
+    else
+        return;
+    writer_note(s->writer, NOTE_WARNING, text);
+}
+
 static int attach_all(struct session *s, struct error *err)
 {
     const struct session_options *o = s->options;
@@ -145,6 +162,8 @@ static int attach_all(struct session *s, struct error *err)
     for (size_t i = 0; i < o->attach_count && !rc; i++) {
         struct pids tree = {0};
         rc = check_attachable(o->attach[i], err);
+        if (!rc)
+            note_if_stopped(s, o->attach[i]);
         if (!rc)
             rc = attach_process(s, o->attach[i], err);
         if (!rc && !o->perf.threads_only)
@@ -275,7 +294,7 @@ static void take_signals(struct session *s)
 
 static void report_progress(struct session *s, uint64_t now)
 {
-    if (!s->options->progress || now - s->last_progress < SECOND / 5)
+    if (!s->options->progress || now - s->last_progress < SECOND / 2)
         return;
     s->last_progress = now;
     struct session_progress p = {.phase = SESSION_RECORDING,

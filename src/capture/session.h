@@ -32,7 +32,7 @@ struct session_options {
     uint64_t duration; /* ns, 0 for none */
     bool no_symbols;
     bool debuginfod;
-    void (*progress)(void *context, const struct session_progress *p); /* or NULL; ~5 a second */
+    void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */
     void *context;
 };
 

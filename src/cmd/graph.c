@@ -20,11 +20,7 @@
 #define CHART_MIN 0.001
 #define PROGRESS_AFTER 700000000ull
 
-<<<<<<< HEAD
 enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
-=======
-enum picture { FORMAT_BY_NAME, FORMAT_SVG, FORMAT_HTML };
->>>>>>> formats
 
 struct graph_options {
     const char *output, *title;

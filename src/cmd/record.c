@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cmd/summary.h"
 
 /* "app-20260131-142501.sonde", from the last part of the command's name. */
 static char *default_name(const char *command)
@@ -49,7 +50,8 @@ static int parse_events(const struct option_list *list, struct perf_options *p, 
     return 0;
 }
 
-/* One line that is written over and over; cleared before anything else is said. */
+/* One line that is written over and over; cleared before anything else is said. The cursor goes back
+ * to its start, so that what the program prints takes its place. */
 static void show_progress(void *context, const struct session_progress *p)
 {
     bool *shown = context;
@@ -71,6 +73,7 @@ static void show_progress(void *context, const struct session_progress *p)
             text_add_count(&t, p->lost);
         }
     }
+    text_add_char(&t, '\r');
     fputs(t.data, stderr);
     fflush(stderr);
     text_release(&t);
@@ -88,7 +91,7 @@ static void say_result(const char *output, const struct session_result *r)
     text_add_duration(&t, r->duration);
     text_add(&t, ", lost ");
     text_add_count(&t, r->lost);
-    text_add(&t, ". Next: sonde report ");
+    text_add(&t, "; the recording is ");
     text_add_printable(&t, output);
     fprintf(stderr, "%s\n", t.data);
     text_release(&t);
@@ -118,8 +121,11 @@ int record(const struct record_options *o, struct session_options *session, cons
     rc = session_run(session, result, err);
     if (shown)
         fputs("\r\033[K", stderr);
-    if (!rc && !o->quiet)
+    if (!rc && !o->quiet) {
         say_result(output, result);
+        if (session->progress && result->samples)
+            summary_print(output, STDERR_FILENO);
+    }
     free(output);
     return rc;
 }

@@ -27,7 +27,7 @@ struct cpython_piece {
 
 /* Pages of this process found readable, so that each is tried by a system call but once. Zeroed at
  * first; one per thread, and a signal handler that interrupts a walk must bring another one. */
-#define CPYTHON_PAGES 64
+#define CPYTHON_PAGES 256 /* a power of two */
 struct cpython_pages {
     uint64_t page[CPYTHON_PAGES];
     uint32_t walks;

@@ -32,6 +32,19 @@ static bool page_is_readable(uint64_t page)
     return readable;
 }
 
+/* Each page has two places, which it shares with every 128th; the newer comes first. */
+static bool page_is_known(struct cpython_pages *pages, uint64_t page)
+{
+    uint64_t *place = &pages->page[page % (CPYTHON_PAGES / 2) * 2];
+    if (place[0] == page || place[1] == page)
+        return true;
+    if (!page_is_readable(page))
+        return false;
+    place[1] = place[0];
+    place[0] = page;
+    return true;
+}
+
 bool memory_probe(uint64_t address, size_t size)
 {
     uint64_t last = (address + size - 1) / PAGE;
@@ -50,12 +63,8 @@ bool memory_is_readable(const struct cpython_memory *memory, uint64_t address, s
         return true;
     uint64_t last = (address + size - 1) / PAGE;
     for (uint64_t page = address / PAGE; page <= last; page++) {
-        uint64_t *slot = &memory->pages->page[page % CPYTHON_PAGES];
-        if (*slot == page)
-            continue;
-        if (!page_is_readable(page))
+        if (!page_is_known(memory->pages, page))
             return false;
-        *slot = page;
     }
     return true;
 }

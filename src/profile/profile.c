@@ -7,7 +7,7 @@
 #include "profile/index.h"
 
 /* Samples in flight: enough to hide the memory's latency, few enough to stay in the first cache. */
-#define BATCH 64
+#define BATCH 32
 #define PROBES 3
 
 void profile_init(struct profile *p)

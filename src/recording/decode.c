@@ -256,6 +256,7 @@ static bool on_stacks(struct loader *l, struct cursor *c)
         uint32_t stack = PROFILE_NONE;
         if (parent != PROFILE_NONE && frame != PROFILE_NONE)
             stack = profile_stack_add(l->profile, parent, frame);
+        l->stacks_moved = l->stacks_moved || stack != id || id != l->stacks.len;
         if (!define(l, &l->stacks, id++, stack))
             return false;
     }
@@ -275,7 +276,7 @@ static bool inside(const struct loader *l, uint64_t time)
 static void count(struct loader *l, size_t *gathered)
 {
     struct profile *p = l->profile;
-    for (size_t i = 0; i < *gathered; i++) {
+    for (size_t i = 0; l->stacks_moved && i < *gathered; i++) {
         uint32_t stack = look_up(&l->stacks, l->gathered[i].stack);
         l->gathered[i].stack = stack == PROFILE_NONE ? 0 : stack;
     }
@@ -304,7 +305,8 @@ static bool on_samples(struct loader *l, struct cursor *c)
         if (!sane || !inside(l, time))
             continue;
         uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
-        __builtin_prefetch(&l->stacks.data[stack]);
+        if (l->stacks_moved)
+            __builtin_prefetch(&l->stacks.data[stack]);
         l->gathered[gathered++] = (struct profile_sample){
             .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
         if (gathered == GATHERED)

@@ -226,6 +226,9 @@ static struct function_name find_name(struct unit *u, Dwarf_Die *origin)
     if (!name)
         return f;
     if (!language_mangles(u->language)) {
+        /* glibc's inner aliases: nobody outside of it knows __GI___libc_malloc. */
+        if (text_starts(name, "__GI_") && name[5])
+            name += 5;
         f.linkage = f.function = answers_keep(u->answers, name);
         return f;
     }

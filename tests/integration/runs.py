@@ -78,6 +78,14 @@ class Report:
         return sum(row["total_percent"] for row in self.rows("functions")
                    if row["name"] == function)
 
+    def check_shares(self, **expected):
+        """Percent by function, as close as so many samples can be expected to come."""
+        samples = self.facts("totals")["samples"]
+        for function, percent in expected.items():
+            chance = 4 * (percent * (100 - percent) / samples) ** 0.5
+            share = self.share(function)
+            assert abs(share - percent) <= max(chance, 1), (function, share, samples)
+
     def waited(self, cause):
         """Nanoseconds."""
         return sum(row["value"] for row in self.rows("waits") if row["cause"] == cause)
