@@ -278,6 +278,20 @@ struct heap_thread *heap_enter(uint32_t *gate)
     return t;
 }
 
+/* The program ends in order. What it did not free is gone with it, but only the collector would
+ * tell the tree, a little later; another process may have grown meanwhile. */
+__attribute__((destructor)) static void leave(void)
+{
+    struct heap_process *p = heap_process;
+    struct heap_header *h = p ? p->segment : NULL;
+    if (!h)
+        return;
+    h->left_epoch = __atomic_load_n(&heap_tree->epoch, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
+    int64_t told = __atomic_exchange_n(&h->told, 0, __ATOMIC_ACQ_REL);
+    __atomic_fetch_sub(&heap_tree->total, told, __ATOMIC_RELAXED);
+}
+
 static void tree_map(const char *path)
 {
     if (!path || !*path)

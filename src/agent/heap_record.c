@@ -82,6 +82,8 @@ static inline void cell_touch(const struct heap_header *h, struct heap_cell *c)
 static void tell_tree(struct heap_header *h, int64_t now)
 {
     struct heap_tree *tree = heap_tree;
+    if (h->left)
+        return;
     int64_t told = __atomic_load_n(&h->told, __ATOMIC_RELAXED), sum = tree->total;
     uint32_t processes = tree->processes ? tree->processes : 1;
     int64_t most = sum > 0 ? (sum >> 9) / processes : 0, by = now - told;

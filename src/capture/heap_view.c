@@ -78,6 +78,12 @@ int64_t heap_view_told(const struct heap_view *v)
     return __atomic_load_n(&header(v)->told, __ATOMIC_RELAXED);
 }
 
+uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now)
+{
+    const struct heap_header *h = header(v);
+    return __atomic_load_n(&h->left, __ATOMIC_ACQUIRE) ? h->left_epoch : now;
+}
+
 bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)
 {
     struct heap_slot s;

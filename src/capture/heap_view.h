@@ -67,5 +67,8 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
                        size_t *interrupted, bool *complete);
 
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
+/* The tree's epoch when the process ended; `now` is the tree's, which holds for one that was
+ * killed. */
+uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now);
 
 #endif

@@ -85,6 +85,7 @@ struct heap_header {
     uint64_t peak, peak_time;
     uint64_t peak_seen; /* largest total; `peak` may be a little less with several threads */
     uint32_t epoch;
+    uint32_t left, left_epoch; /* the process ends in order: when it left the tree */
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
 
