@@ -35,7 +35,7 @@ struct pass {
 static bool is_abandoned(const struct heap_thread *t, const struct heap_frame *caller)
 {
     uint64_t here = (uint64_t)(uintptr_t)caller;
-    return t && t->segment && t->busy_sp >= t->stack_low && t->busy_sp < here &&
+    return t && t->segment && t->busy_sp >= t->stack_low && t->busy_sp <= here &&
            here < t->stack_end;
 }
 

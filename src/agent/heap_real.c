@@ -10,7 +10,9 @@
 #define STORE 65536
 
 struct heap_real heap_real;
-static uint64_t code_start, code_end;
+static struct {
+    uint64_t start, end;
+} code[2]; /* the allocator's, ours */
 static uint32_t resolving;
 
 /* A block is preceded by its size. */
@@ -42,17 +44,19 @@ size_t heap_store_size(const void *block)
     return size;
 }
 
+/* The executable segment around `context`, an address, goes to where code[] has a 0. */
 static int note_code(struct dl_phdr_info *info, size_t size, void *context)
 {
-    uint64_t address = *(uint64_t *)context;
+    uint64_t address = (uint64_t)(uintptr_t)context;
     (void)size;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
         uint64_t start = info->dlpi_addr + p->p_vaddr;
         if (p->p_type != PT_LOAD || address - start >= p->p_memsz || !(p->p_flags & PF_X))
             continue;
-        code_start = start;
-        code_end = start + p->p_memsz;
+        size_t at = code[0].start ? 1 : 0;
+        code[at].start = start;
+        code[at].end = start + p->p_memsz;
         return 1;
     }
     return 0;
@@ -60,7 +64,8 @@ static int note_code(struct dl_phdr_info *info, size_t size, void *context)
 
 bool heap_real_is_inside(uint64_t address)
 {
-    return address >= code_start && address < code_end;
+    return address - code[0].start < code[0].end - code[0].start ||
+           address - code[1].start < code[1].end - code[1].start;
 }
 
 #define LOOK_UP(member, name)                                                                      \
@@ -83,8 +88,8 @@ bool heap_real_resolve(void)
     LOOK_UP(memalign, "memalign");
     LOOK_UP(valloc, "valloc");
     LOOK_UP(pvalloc, "pvalloc");
-    uint64_t at = (uint64_t)(uintptr_t)found.malloc;
-    dl_iterate_phdr(note_code, &at);
+    dl_iterate_phdr(note_code, __extension__(void *) found.malloc);
+    dl_iterate_phdr(note_code, __extension__(void *) heap_real_resolve);
     void (*last)(void *) = found.free;
     found.free = NULL;
     heap_real = found;

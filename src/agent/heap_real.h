@@ -28,7 +28,7 @@ extern struct heap_real heap_real;
 /* Whether the functions are there, looking them up if nobody did. False while that is under way. */
 bool heap_real_resolve(void);
 
-/* Whether `address` is code of the allocator. */
+/* Whether `address` is code of the allocator, or of ours: it left by a jump then. */
 bool heap_real_is_inside(uint64_t address);
 
 void *heap_store_take(size_t size, size_t align); /* NULL when it is used up */
