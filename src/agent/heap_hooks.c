@@ -7,28 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/heap.h"
+#include "agent/heap_pass.h"
 #include "agent/heap_real.h"
 #include "agent/real.h"
-
-#define likely(x) __builtin_expect(!!(x), 1)
-#define unlikely(x) __builtin_expect(!!(x), 0)
-#define CALLER ((const struct heap_frame *)__builtin_frame_address(0))
-/* Keeps the compiler from moving the gate: a signal handler looks at it. */
-#define barrier() __asm__ volatile("" ::: "memory")
-
-static inline void gate_set(uint32_t gate)
-{
-    barrier();
-    agent_self.gate = gate;
-    barrier();
-}
-
-/* A call that must be recorded, and what the gate was before it. */
-struct pass {
-    struct heap_thread *thread; /* NULL: the call passes through */
-    uint32_t gate;
-};
 
 /* The agent was left by longjmp or an exception from a handler: its frame is gone from the stack.
  * Only told apart on the thread's own stack, where addresses have an order. */
@@ -51,8 +32,7 @@ static struct pass pass_late(uint64_t bytes)
 }
 
 /* Any gate but READY, or a child after fork. */
-static __attribute__((noinline)) struct pass pass_slowly(const struct heap_frame *caller,
-                                                         uint64_t bytes)
+struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
 {
     struct agent_self *s = &agent_self;
     struct pass pass = {.gate = s->gate};
@@ -83,59 +63,6 @@ static __attribute__((noinline)) struct pass pass_slowly(const struct heap_frame
     errno = saved;
     gate_set(pass.gate);
     return pass.gate == GATE_LATE ? pass_late(bytes) : pass;
-}
-
-static inline struct pass pass_begin(const struct heap_frame *caller, uint64_t bytes)
-{
-    struct agent_self *s = &agent_self;
-    if (likely(s->gate == GATE_READY && s->heap->segment))
-        return (struct pass){.thread = s->heap, .gate = GATE_READY};
-    return pass_slowly(caller, bytes);
-}
-
-static inline void pass_end(struct pass pass)
-{
-    if (unlikely(pass.gate == GATE_LATE))
-        heap_unlock(pass.thread, &pass.thread->lock);
-    gate_set(pass.gate);
-}
-
-/* After the allocator answered. */
-static inline void *record(struct pass pass, void *block, size_t size,
-                           const struct heap_frame *caller)
-{
-    if (!pass.thread)
-        return block;
-    gate_set(GATE_BUSY);
-    if (likely(block != NULL))
-        heap_on_alloc(pass.thread, (uint64_t)(uintptr_t)block, size, caller);
-    pass_end(pass);
-    return block;
-}
-
-static inline void real_begin(struct pass pass)
-{
-    if (likely(pass.thread != NULL))
-        gate_set(GATE_REAL);
-}
-
-/* Sampled mode: whether this allocation is passed over. Exact mode: never. */
-static inline bool passed_over(struct heap_thread *t, size_t size)
-{
-    t->left -= (int64_t)(size < 1ull << 40 ? size : 1ull << 40);
-    return t->left >= 0;
-}
-
-/* Whether there is nothing to record: the caller leaves by a jump to the allocator. */
-static inline bool skip(struct pass pass, size_t size)
-{
-    if (unlikely(!pass.thread))
-        return true;
-    if (!passed_over(pass.thread, size))
-        return false;
-    if (unlikely(pass.gate == GATE_LATE))
-        pass_end(pass);
-    return true;
 }
 
 static void *store_or_null(size_t size, size_t align)
@@ -249,19 +176,7 @@ EXPORT void free(void *block)
         return;
     if (unlikely(!RESOLVED()))
         return;
-    /* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
-    __builtin_prefetch((const char *)block - 16, 1);
-    struct pass pass = pass_begin(CALLER, 0);
-    uint64_t address = (uint64_t)(uintptr_t)block;
-    if (likely(pass.thread != NULL)) {
-        struct heap_thread *t = pass.thread;
-        if (likely(heap_may_know(t, address))) {
-            gate_set(GATE_BUSY);
-            t->busy_sp = (uint64_t)(uintptr_t)CALLER;
-            heap_on_free(t, address, heap_take(t, address));
-        }
-        pass_end(pass);
-    }
+    forget(block, CALLER);
     heap_real.free(block);
 }
 
