@@ -134,6 +134,7 @@ static void put_summary(struct json *j, const struct heap_summary *s)
     json_put_uint(j, "stackless", s->stackless);
     json_put_uint(j, "table_bytes", s->table_bytes);
     json_put_uint(j, "damaged", s->damaged);
+    json_put_uint(j, "sampled", s->mode == HEAP_SAMPLED);
 }
 
 static void put_process(struct watch *w, const struct agents_process *p)

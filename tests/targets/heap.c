@@ -33,14 +33,16 @@ static void *volatile keep;
 
 NOINLINE static void *site_malloc(size_t size)
 {
-    keep = malloc(size);
-    return keep;
+    void *block = malloc(size);
+    keep = block; /* so that it is not optimised away */
+    return block;
 }
 
 NOINLINE static void *site_leak(size_t size)
 {
-    keep = malloc(size);
-    return keep;
+    void *block = malloc(size);
+    keep = block; /* so that it is not optimised away */
+    return block;
 }
 
 /* 1000 blocks of 100 bytes up, down again, 10 leaked of 64: all of it with one thread. */
@@ -63,8 +65,9 @@ static int simple(void)
 
 NOINLINE static void *site_realloc(void *block, size_t size)
 {
-    keep = realloc(block, size);
-    return keep;
+    void *other = realloc(block, size);
+    keep = other;
+    return other;
 }
 
 /* A chain of realloc, one that fails, one of size 0, one of NULL. */
