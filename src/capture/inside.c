@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "capture/heap.h"
 #include "capture/session_internal.h"
 #include "unwind/walk.h"
 
@@ -59,11 +60,11 @@ static bool is_static(const char *path)
     return is_elf && !has_loader;
 }
 
-int inside_open(struct session *s, struct error *err)
+int inside_open(struct session *s, bool sampling, struct error *err)
 {
     char library[PATH_MAX], program[PATH_MAX];
     const struct perf_options *p = &s->options->perf;
-    if (p->events != 1 || !p->event[0].timed)
+    if (sampling && (p->events != 1 || !p->event[0].timed))
         return error_set(err, FAULT_SYSTEM,
                          "only the event cpu can be sampled without perf events");
     if (launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
@@ -76,8 +77,14 @@ int inside_open(struct session *s, struct error *err)
     struct agents_options o = {.library = library,
                                .preload = getenv("LD_PRELOAD"),
                                .rows = s->modules.cache,
-                               .rate = (uint32_t)p->rate};
-    return agents_new(&o, &s->agents, err);
+                               .rate = sampling ? (uint32_t)p->rate : 0,
+                               .heap = s->options->heap,
+                               .heap_interval = s->options->heap_interval,
+                               .heap_memory = s->options->agent_memory};
+    rc = agents_new(&o, &s->agents, err);
+    if (rc == 0 && o.heap != HEAP_OFF && !s->heaps)
+        s->heaps = heaps_new(s);
+    return rc;
 }
 
 const char *const *inside_environment(const struct session *s)
@@ -90,20 +97,35 @@ int inside_fd(const struct session *s)
     return agents_fd(s->agents);
 }
 
+/* With perf, its records tell who runs what; the agents' words are for the heap alone. */
 static void on_process(void *context, struct agents_process *p)
 {
     struct session *s = context;
-    if (tasks_find(&s->tasks, p->pid) && p->epoch)
+    if (s->perf)
+        ;
+    else if (tasks_find(&s->tasks, p->pid) && p->epoch)
         tasks_on_exec(&s->tasks, p->pid, p->comm, p->start);
     else if (!tasks_find(&s->tasks, p->pid))
         tasks_on_fork(&s->tasks, p->pid, p->pid, p->parent, p->parent, p->start);
+    if (s->heaps)
+        heaps_on_process(s->heaps, p);
 }
 
 static void on_mapping(void *context, struct agents_process *p, const struct agents_mapping *m)
 {
     struct session *s = context;
-    tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset, m->build_id,
-                 m->build_id_len, m->since);
+    if (!s->perf)
+        tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset,
+                     m->build_id, m->build_id_len, m->since);
+    if (s->heaps)
+        heaps_on_mapping(s->heaps, p, m);
+}
+
+static void on_heap(void *context, struct agents_process *p)
+{
+    struct session *s = context;
+    if (s->heaps)
+        heaps_on_heap(s->heaps, p);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -115,6 +137,8 @@ static struct thread *thread_of(struct session *s, const struct agents_process *
 static void on_thread(void *context, struct agents_process *p, struct agents_thread *t)
 {
     struct session *s = context;
+    if (s->perf)
+        return;
     thread_of(s, p, t);
     if (t->name[0])
         tasks_on_name(&s->tasks, p->pid, t->tid, t->name, t->start);
@@ -134,6 +158,8 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
 static void on_thread_end(void *context, struct agents_process *p, struct agents_thread *t)
 {
     struct session *s = context;
+    if (s->perf)
+        return;
     struct thread *th = thread_of(s, p, t);
     if (t->lost) {
         s->lost += t->lost;
@@ -161,10 +187,12 @@ static void on_process_end(void *context, struct agents_process *p)
 {
     struct session *s = context;
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
-        if ((p->flags & remarks[i].flag) && !(s->remarked & remarks[i].flag))
+        if (!s->perf && (p->flags & remarks[i].flag) && !(s->remarked & remarks[i].flag))
             writer_note(s->writer, NOTE_WARNING, remarks[i].text);
     s->remarked |= p->flags;
-    if (!p->execed)
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
+    if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }
 
@@ -172,7 +200,7 @@ static void on_refused(void *context, pid_t pid, const char *why)
 {
     struct session *s = context;
     char note[256];
-    snprintf(note, sizeof note, "process %d was not sampled: %.180s", pid, why);
+    snprintf(note, sizeof note, "process %d was not observed: %.180s", pid, why);
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
@@ -181,17 +209,24 @@ static const struct agents_sink sink = {.process = on_process,
                                         .thread = on_thread,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
+                                        .heap = on_heap,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
 void inside_collect(struct session *s)
 {
     agents_drain(s->agents, &sink, s);
+    if (s->heaps)
+        heaps_tick(s->heaps, clock_now());
 }
 
 void inside_finish(struct session *s)
 {
     agents_finish(s->agents, &sink, s);
+    if (s->heaps)
+        heaps_finish(s->heaps);
+    if (s->perf)
+        return;
     writer_note(s->writer, NOTE_INFO,
                 "sampled by timers inside the processes, since perf events are not to be had here: "
                 "no kernel frames, a rate bound to the kernel's tick, and nothing of programs that "
@@ -200,5 +235,8 @@ void inside_finish(struct session *s)
 
 void inside_close(struct session *s)
 {
+    heaps_free(s->heaps);
     agents_free(s->agents);
+    s->heaps = NULL;
+    s->agents = NULL;
 }

@@ -11,9 +11,10 @@
 
 struct session;
 
-/* Sets up the session socket and what the command's environment needs. FAULT_SYSTEM where the agent
- * cannot work: its library is missing, or the program is statically linked. */
-int inside_open(struct session *s, struct error *err);
+/* Sets up the session socket and what the command's environment needs; `sampling` by timers, or for
+ * the heap alone. FAULT_SYSTEM where the agent cannot work: its library is missing, or the program
+ * is statically linked. */
+int inside_open(struct session *s, bool sampling, struct error *err);
 /* "K=V" strings for the command, NULL-terminated. */
 const char *const *inside_environment(const struct session *s);
 int inside_fd(const struct session *s);

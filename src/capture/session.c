@@ -74,9 +74,9 @@ static void declare_events(struct session *s)
         const struct event *e = &p->event[i];
         uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
         /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
-        s->event[i] = writer_event(s->writer, e->name, e->unit, s->agents ? 0 : period);
+        s->event[i] = writer_event(s->writer, e->name, e->unit, s->perf ? period : 0);
     }
-    if (p->wall && s->agents)
+    if (p->wall && !s->perf)
         writer_note(s->writer, NOTE_WARNING,
                     "blocked time is not in this recording: --wall needs perf events");
     else if (p->wall)
@@ -183,7 +183,9 @@ static int attach_all(struct session *s, struct error *err)
 static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
     *unavailable = false;
-    int rc = launch_start(s->options->launch, &s->launch, err);
+    struct launch_options o = *s->options->launch;
+    o.agent = s->agents ? inside_environment(s) : NULL;
+    int rc = launch_start(&o, &s->launch, err);
     if (rc)
         return rc;
     raise_file_limit();
@@ -202,7 +204,8 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 static int prepare_inside(struct session *s, struct error *err)
 {
     struct error why = *err, also = {0};
-    int rc = inside_open(s, &also);
+    inside_close(s);
+    int rc = inside_open(s, true, &also);
     if (rc)
         return error_set(err, rc, "%.300s; and %.250s", why.text, also.text);
     *err = (struct error){0};
@@ -214,7 +217,10 @@ static int prepare_inside(struct session *s, struct error *err)
 static int start_command(struct session *s, struct error *err)
 {
     bool unavailable;
-    int rc = prepare_perf(s, &unavailable, err);
+    int rc = s->options->heap != HEAP_OFF ? inside_open(s, false, err) : 0;
+    if (rc)
+        return rc;
+    rc = prepare_perf(s, &unavailable, err);
     if (rc && unavailable)
         rc = prepare_inside(s, err);
     if (rc)
@@ -446,8 +452,8 @@ static int begin(struct session *s, struct error *err)
     s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
-    declare_events(s);
     s->perf = perf_new(&o->perf);
+    declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);

@@ -13,7 +13,8 @@ struct session {
     struct session_result *result;
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
-    struct agents *agents; /* timers inside the target, see inside.h */
+    struct agents *agents; /* timers inside the target, see inside.h; also with perf, for the */
+    struct heaps *heaps;   /* heap, or NULL */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;
