@@ -3,7 +3,7 @@
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/picture.h"
-#include "cmd/progress.h"
+#include "cmd/reading.h"
 #include "render/flame.h"
 
 /* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
@@ -64,7 +64,7 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
     const struct graph_options *o = inv->options;
     struct load_options lo = {
         .from = o->filter.from, .to = o->filter.to, .keep_samples = o->kind == FLAME_CHART};
-    return progress_open(inv->argv[0], NULL, &lo, p, err);
+    return reading_open(inv->argv[0], NULL, &lo, p, err);
 }
 
 static int draw(const struct invocation *inv, const struct profile *p, bool html, struct error *err)

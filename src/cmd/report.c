@@ -6,7 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/printing.h"
-#include "cmd/progress.h"
+#include "cmd/reading.h"
 #include "cmd/spelling.h"
 #include "render/excerpt.h"
 
@@ -198,7 +198,7 @@ static int run(struct invocation *inv)
         return rc;
     profile_init(&profile);
     struct load_options load = {.from = o->filter.from, .to = o->filter.to};
-    rc = progress_open(inv->argv[0], NULL, &load, &profile, &inv->error);
+    rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);
