@@ -34,6 +34,11 @@ static const char *plural(uint64_t n, const char *one, const char *many)
     return n == 1 ? one : many;
 }
 
+unsigned report_counts(const struct report *r, unsigned from_width)
+{
+    return r->selection->count || !r->selection->value ? from_width : VIEW_MACHINES;
+}
+
 /* Sum over the chosen events of all that was recorded, before threads and stacks were chosen. */
 static uint64_t recorded_value(const struct report *r)
 {
@@ -49,6 +54,8 @@ static void add_selected(struct view_section *s, const struct report *r, const c
 {
     const struct selection *sel = r->selection;
     uint64_t all = recorded_value(r);
+    struct text after = TEXT_INIT;
+    text_format(&after, " %s", selection_noun_of(sel, sel->count));
     view_fact(s, line, "event", "event", VIEW_TEXT, view_text(s, sel->label.data))->hidden =
         *line != 0;
     view_fact(s, line, "value", "selected", report_kind(r), view_number(sel->value));
@@ -57,8 +64,10 @@ static void add_selected(struct view_section *s, const struct report *r, const c
     f->before = " of ";
     f->glued = true;
     f->hidden = all == sel->value;
-    view_fact(s, line, "samples", "samples", VIEW_COUNT, view_number(sel->count))->after =
-        plural(sel->count, " sample", " samples");
+    f = view_fact(s, line, "samples", selection_noun(sel), VIEW_COUNT, view_number(sel->count));
+    f->after = arena_strdup(s->arena, after.data);
+    text_release(&after);
+    f->hidden = !sel->count && sel->value;
 }
 
 void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
@@ -173,7 +182,7 @@ void section_notes(struct view *v, const struct report *r, size_t limit)
                 view_note(s, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
         }
     }
-    if (!r->selection->count)
+    if (selection_empty(r->selection))
         view_note(s, NOTE_WARNING,
                   p->cells.len ? "nothing that was recorded is selected"
                                : "there are no samples in this recording: the program did not run "
@@ -251,7 +260,7 @@ void section_next(struct view *v, const struct report *r)
     const struct profile *p = r->selection->profile;
     struct view_section *s = view_add(v, VIEW_COMMANDS, "next", "Next");
     const char *top = top_function(s, v);
-    if (!r->selection->count) {
+    if (selection_empty(r->selection)) {
         suggest(s, r, "report", " --notes", NULL, "why");
         return;
     }

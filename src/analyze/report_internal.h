@@ -25,6 +25,8 @@ void rank(struct ranked *all, size_t count, enum report_sort sort);
 void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
                   const char *main);
 enum view_kind report_kind(const struct report *r);
+/* The width from which a column of counts is shown: never, where nothing has one. */
+unsigned report_counts(const struct report *r, unsigned from_width);
 uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 
 /* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */

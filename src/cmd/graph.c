@@ -78,7 +78,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     int result = filter_select(&o->filter, p, &s, err);
     if (result)
         return result;
-    if (!s.count) {
+    if (selection_empty(&s)) {
         result = error_set(err, FAULT_MISSING,
                            "there is nothing to draw: %s holds no samples of \"%s\" in the part "
                            "that was chosen",

@@ -156,7 +156,7 @@ static int show(struct invocation *inv, const struct profile *p)
     if (!rc)
         rc = view_print(&view, o->json, o->csv, &inv->error);
     /* A table without a single sample is an answer, but not the one that was asked for. */
-    if (!rc && !selection.count && !o->notes) {
+    if (!rc && selection_empty(&selection) && !o->notes) {
         error_set(&inv->error, FAULT_MISSING,
                   "%s has no samples to show%s; `sonde report --notes` tells what the recorder met",
                   inv->argv[0], p->cells.len ? " in what was selected" : "");
