@@ -356,7 +356,7 @@ static int choose_stacks(struct selection *s, const struct selection_options *o,
                      o->module ? "\"" : "");
 }
 
-static void add_up(struct selection *s)
+void selection_add_up(struct selection *s)
 {
     size_t cursor = 0;
     s->value = s->count = 0;
@@ -384,7 +384,7 @@ int selection_init(struct selection *s, const struct profile *p, const struct se
     if (!result)
         result = choose_stacks(s, o, err);
     if (!result)
-        add_up(s);
+        selection_add_up(s);
     return result;
 }
 
@@ -406,7 +406,7 @@ void selection_init_event(struct selection *s, const struct selection *like, con
         return;
     s->event[found] = true;
     s->unit = p->events.data[found].unit;
-    add_up(s);
+    selection_add_up(s);
 }
 
 void selection_release(struct selection *s)

@@ -46,6 +46,8 @@ struct selection {
 int selection_init(struct selection *s, const struct profile *p, const struct selection_options *o,
                    struct error *err);
 void selection_release(struct selection *s);
+/* Computes the sums anew, for who has changed which threads or stacks are chosen. */
+void selection_add_up(struct selection *s);
 
 /* The next chosen cell at or after *cursor (start at 0), or NULL at the end. */
 const struct profile_cell *selection_next(const struct selection *s, size_t *cursor);
