@@ -163,9 +163,7 @@ static int run(struct invocation *inv)
     result = load(inv, &profile, &inv->error);
     const struct graph_options *o = inv->options;
     if (!result && o->heap && !heap_recorded(&profile))
-        result = error_set(&inv->error, FAULT_MISSING,
-                           "%s says nothing about memory; record it with `sonde run --heap`",
-                           inv->argv[0]);
+        result = heap_missing(&profile, inv->argv[0], &inv->error);
     if (!result && o->kind == FLAME_CHART && profile.cells.len && !profile.samples.len)
         result = error_set(&inv->error, FAULT_MISSING,
                            "%s does not say when its samples were taken, so there is no flamechart "
