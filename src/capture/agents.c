@@ -38,6 +38,7 @@ struct member {
     struct agents_process process;
     int pidfd;
     bool gone; /* the process has ended */
+    bool over; /* was gone when this round began */
     void *base;
     size_t size;
     struct segment_view *view;
@@ -469,13 +470,20 @@ static bool has_ended(const struct member *m)
     return m->gone || poll(&p, 1, 0) > 0;
 }
 
+/* Asked before anything is heard or drained: of who is over by then, nothing can come after. */
+static void members_look(struct agents *a)
+{
+    for (size_t i = 0; i < a->members.len; i++)
+        a->members.data[i]->over = has_ended(a->members.data[i]);
+}
+
 static void members_drain(struct agents *a, bool finish, const struct agents_sink *sink,
                           void *context)
 {
     size_t kept = 0;
     for (size_t i = 0; i < a->members.len; i++) {
         struct member *m = a->members.data[i];
-        bool last = finish || has_ended(m); /* asked before draining: then nothing can come after */
+        bool last = finish || m->over;
         member_drain(m, last, sink, context);
         if (last) {
             map_remove(&a->epochs, (uint64_t)m->process.pid, 0);
@@ -501,6 +509,7 @@ void agents_drain(struct agents *a, const struct agents_sink *sink, void *contex
 {
     if (a->tree)
         a->tree->tick = clock_now();
+    members_look(a);
     callers_drain(a, sink, context);
     members_drain(a, false, sink, context);
 }
