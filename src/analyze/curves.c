@@ -141,6 +141,41 @@ void curves_init(struct curves *c, const struct selection *s)
     free(chosen);
 }
 
+static uint64_t height_of(const struct curves *c, uint32_t process)
+{
+    for (size_t i = 0; i < c->all.len; i++)
+        if (c->all.data[i].process == process && !c->all.data[i].rss &&
+            c->all.data[i].thread == PROFILE_NONE)
+            return c->all.data[i].highest;
+    return 0;
+}
+
+static int compare_curves(const void *left, const void *right, void *context)
+{
+    const struct curve *a = left, *b = right;
+    if (a->process != b->process) {
+        uint64_t x = height_of(context, a->process), y = height_of(context, b->process);
+        return x != y ? (x < y ? 1 : -1) : a->process < b->process ? -1 : 1;
+    }
+    bool whole[] = {a->thread == PROFILE_NONE, b->thread == PROFILE_NONE};
+    if (whole[0] != whole[1])
+        return whole[0] ? -1 : 1;
+    if (a->rss != b->rss)
+        return a->rss ? 1 : -1;
+    return a->highest != b->highest ? (a->highest < b->highest ? 1 : -1)
+                                    : (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+void curves_rank(struct curves *c)
+{
+    struct curves like = {0}; /* the sort moves what it looks at */
+    for (size_t i = 0; i < c->all.len; i++)
+        *vector_push(&like.all) = c->all.data[i];
+    if (c->all.len)
+        qsort_r(c->all.data, c->all.len, sizeof *c->all.data, compare_curves, &like);
+    vector_release(&like.all);
+}
+
 void curves_release(struct curves *c)
 {
     for (size_t i = 0; i < c->all.len; i++)

@@ -137,6 +137,17 @@ def test_flame_graphs_of_the_heap(record, tmp_path, part, bytes_):
     assert '"unit":"bytes"' in (tmp_path / f"{part}.html").read_text()
 
 
+def test_curves(record, tmp_path):
+    heap = record("simple")
+    picture = tmp_path / "curves.svg"
+    done = heap.sonde("graph", heap.path, "--kind", "threads", "-o", picture)
+    assert done.status == 0, done
+    words = [text.text for text in xml.parse(picture).getroot().iter() if text.tag.endswith("text")]
+    assert any(word.startswith("1: ") and "heap: peak 97.7 KiB" in word for word in words)
+    legend = (tmp_path / "curves.txt").read_text().splitlines()
+    assert re.fullmatch(r"1: heap>.*heap\.c:\d+:site_\w+=>100000", legend[0]), legend
+
+
 def test_pprof_has_four_types_and_the_same_bytes(record, tmp_path, environment):
     if not shutil.which("go"):
         pytest.skip("go tool pprof is not installed")
