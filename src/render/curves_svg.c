@@ -70,6 +70,7 @@ static void plot_init(struct plot *p, const struct curves_picture *picture, stru
     *p = (struct plot){.picture = picture, .out = out};
     p->shown = c->all.len < CURVES_SHOWN ? c->all.len : CURVES_SHOWN;
     p->time = f->end > f->start ? f->end - f->start : 1;
+    p->time = p->time < INT64_MAX ? p->time : INT64_MAX; /* steps beyond it must not wrap */
     p->value = 1;
     for (size_t i = 0; i < p->shown; i++)
         if (c->all.data[i].highest > p->value)

@@ -3,9 +3,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "analyze/curves.h"
+#include "analyze/heap.h"
 #include "analyze/report.h"
 #include "recording/loader.h"
 #include "render/csv.h"
+#include "render/curves.h"
 #include "render/terminal.h"
 #include "render/view_json.h"
 
@@ -45,6 +48,28 @@ static void make_all(const struct report *r)
     write_all(&v);
 }
 
+static void make_heap(const struct report *r)
+{
+    struct view v;
+    struct suppressions quiet;
+    struct curves curves;
+    struct text out = TEXT_INIT;
+    report_heap(&v, r);
+    write_all(&v);
+    suppressions_init(&quiet);
+    report_leaks(&v, r, &quiet);
+    suppressions_release(&quiet);
+    write_all(&v);
+    report_peaks(&v, r, &(struct peaks_options){0});
+    write_all(&v);
+    curves_init(&curves, r->selection);
+    curves_rank(&curves);
+    curves_svg(&(struct curves_picture){&curves, r->selection->profile, "x", 800}, false, &out);
+    curves_legend(&curves, r->selection, CURVES_SHOWN, &out);
+    curves_release(&curves);
+    text_release(&out);
+}
+
 static void report_on(const struct profile *p, const char *event, bool no_inline, uint64_t top)
 {
     struct selection s;
@@ -57,6 +82,7 @@ static void report_on(const struct profile *p, const char *event, bool no_inline
         tree_sort(&t, TREE_BY_TOTAL);
         make_all(&(struct report){
             .selection = &s, .tree = &t, .file = "x.sonde", .top = top, .min = top ? 1 : 0});
+        make_heap(&(struct report){.selection = &s, .tree = &t, .file = "x.sonde", .top = top});
         /* The columns add up, whatever they hold. */
         uint64_t self = 0;
         for (size_t i = 0; i < t.nodes.len; i++)
@@ -77,6 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     loader_free(l);
     report_on(&p, NULL, false, 3);
     report_on(&p, "wall", true, 0);
+    heap_skip_allocators(&p);
+    report_on(&p, "heap:*", false, 3);
     profile_release(&p);
     return 0;
 }
