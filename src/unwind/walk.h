@@ -68,11 +68,14 @@ size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs
 
 #define UNWIND_GUESSES 256 /* a power of two */
 
-/* Where the frame that began at an address ended last time, so that a walk need not wait for the
- * memory to learn where the next frame begins: it goes on from the guess and checks behind. One
- * per thread, zeroed at first. */
+/* Which frame followed the one that began at an address last time, so that a walk need not wait
+ * for the memory to learn where the next frame begins: it goes on from the guess and checks behind.
+ * One per thread, zeroed at first, and never moved. */
 struct unwind_guesses {
-    uint64_t end[UNWIND_GUESSES];
+    struct unwind_guess {
+        uint64_t sp;
+        struct unwind_guess *next;
+    } frame[UNWIND_GUESSES];
 };
 
 /* A call: the return address it left, the stack pointer after the return, the frame pointer. */
