@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
-#include "formats/open.h"
+#include "cmd/progress.h"
 #include "formats/sink_file.h"
 
 struct export_choices {
@@ -138,7 +138,7 @@ static int export_run(struct invocation *inv)
     struct load_options load = {
         .from = chosen->from, .to = chosen->to, .keep_samples = format->timed};
     profile_init(&p);
-    rc = profile_open(inv->argv[0], &load, &p, &inv->error);
+    rc = progress_open(inv->argv[0], NULL, &load, &p, &inv->error);
     if (!rc)
         rc = write_profile(inv, &p, format);
     profile_release(&p);

@@ -2,11 +2,8 @@
 
 import os
 import pathlib
-import pwd
 import re
-import shutil
 import signal
-import subprocess
 import time
 
 import pytest
@@ -190,39 +187,6 @@ def test_c7_no_such_folder(sonde, tmp_path):
     assert made.status == 125 and f"{tmp_path}/none/out.sonde" in made.stderr
     assert "No such file or directory" in made.stderr
     assert not (tmp_path / "ran").exists()
-
-
-@pytest.fixture
-def nobody(environment, tmp_path_factory, sonde_path):
-    """nobody(command) -> Run, as an ordinary user with a folder of its own."""
-    if os.geteuid() != 0 or not shutil.which("setpriv"):
-        pytest.skip("only root can become another user here")
-    user = pwd.getpwnam("nobody")
-    folder = pathlib.Path(subprocess.run(["mktemp", "-d"], stdout=subprocess.PIPE, text=True,
-                                         check=True).stdout.strip())
-    copy = folder / "sonde"
-    shutil.copy(sonde_path, copy)
-    folder.chmod(0o755)
-    os.chown(folder, user.pw_uid, user.pw_gid)
-
-    def call(*arguments, env=None):
-        everything = {**environment, "HOME": str(folder), **(env or {})}
-        return run(["setpriv", "--reuid", user.pw_uid, "--regid", user.pw_gid, "--clear-groups",
-                    copy, *arguments], cwd=folder,
-                   env={key: value for key, value in everything.items() if value is not None})
-    call.folder = folder
-    yield call
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def public_target(nobody, target):
-    def find(name):
-        copy = nobody.folder / name
-        shutil.copy(target(name), copy)
-        copy.chmod(0o755)
-        return copy
-    return find
 
 
 @pytest.mark.parametrize("home", ["own", "unset", "unwritable"])
