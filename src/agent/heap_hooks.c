@@ -38,8 +38,7 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
     struct pass pass = {.gate = s->gate};
     if (!heap_process)
         return pass;
-    if (pass.gate == GATE_REAL && !heap_real_is_inside(caller->ip) && s->heap &&
-        s->heap->segment) {
+    if (pass.gate == GATE_REAL && !heap_real_is_inside(caller->ip) && s->heap && s->heap->segment) {
         pass.thread = s->heap; /* a signal handler that interrupted the allocator */
         return pass;
     }
@@ -113,8 +112,9 @@ static void *realloc_store(void *block, size_t size)
 }
 
 /* In one step: nobody sees the block freed before it is known whether it was. */
-static void *realloc_recorded(struct pass pass, void *block, size_t size, void *(*again)(void *, size_t, size_t),
-                              size_t count, size_t each, const struct heap_frame *caller)
+static void *realloc_recorded(struct pass pass, void *block, size_t size,
+                              void *(*again)(void *, size_t, size_t), size_t count, size_t each,
+                              const struct heap_frame *caller)
 {
     struct heap_thread *t = pass.thread;
     uint64_t old = (uint64_t)(uintptr_t)block;

@@ -1,6 +1,6 @@
 /*
- * What every hook of the malloc family does before and after the allocator: looks at the gate, finds
- * the thread, and records. Inline, since it is on every allocation's way.
+ * What every hook of the malloc family does before and after the allocator: looks at the gate,
+ * finds the thread, and records. Inline, since it is on every allocation's way.
  */
 #ifndef SONDE_AGENT_HEAP_PASS_H
 #define SONDE_AGENT_HEAP_PASS_H

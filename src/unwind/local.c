@@ -210,9 +210,8 @@ static uint64_t cfa_otherwise(uint64_t step, uint64_t low, uint64_t sp, uint64_t
 
 /* fp is not read before a frame needs it: fp_at is where it was saved last. */
 size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *call,
-                      uint64_t stack_hi, struct unwind_cache *cache,
-                      struct unwind_guesses *guesses, uint64_t *out, size_t max, uint64_t *hash,
-                      enum unwind_reason *reason)
+                      uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
+                      uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason)
 {
     const uint64_t low = call->sp;
     uint64_t sp = low, fp_at = (uint64_t)(uintptr_t)&call->fp, ip = call->ip, sum = 0;

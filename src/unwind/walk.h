@@ -83,13 +83,13 @@ struct unwind_call {
     uint64_t ip, sp, fp;
 };
 
-/* The callers from a function's own call on: out[0] is call->ip, and all are return addresses. *hash
- * is one of all addresses. The fastest of all walks, for every malloc; it knows ordinary frames
- * only and returns 0 at any other, for unwind_local to try. Reads between call->sp and stack_hi. */
+/* The callers from a function's own call on: out[0] is call->ip, and all are return addresses.
+ * *hash is one of all addresses. The fastest of all walks, for every malloc; it knows ordinary
+ * frames only and returns 0 at any other, for unwind_local to try. Reads between call->sp and
+ * stack_hi. */
 size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *call,
-                      uint64_t stack_hi, struct unwind_cache *cache,
-                      struct unwind_guesses *guesses, uint64_t *out, size_t max, uint64_t *hash,
-                      enum unwind_reason *reason);
+                      uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
+                      uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason);
 
 /* The same hash over addresses that another walk found. */
 uint64_t unwind_hash(const uint64_t *address, size_t count);

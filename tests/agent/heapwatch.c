@@ -79,7 +79,7 @@ static void put_frame(struct watch *w, uint64_t address)
         text_format(&t, "%s+%llx", m->path, (unsigned long long)(address - m->bias));
         break;
     }
-    json_string(&w->json, t.data);
+    json_text(&w->json, t.data);
     text_release(&t);
 }
 
@@ -91,11 +91,11 @@ static void put_cell(void *context, const struct heap_sums *s)
     size_t interrupted;
     bool complete;
     size_t count = heap_view_stack(w->space->view, s->stack, address, &interrupted, &complete);
-    const uint64_t values[] = {s->allocations, s->bytes, s->live, s->peak, s->tree_peak,
-                               s->temporary};
+    const uint64_t values[] = {s->allocations, s->bytes,     s->live,
+                               s->peak,        s->tree_peak, s->temporary};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         w->sum[i] += values[i];
-    json_object(j);
+    json_open_object(j);
     json_put_uint(j, "thread", s->thread);
     json_put_uint(j, "stack", s->stack);
     json_put_uint(j, "allocations", s->allocations);
@@ -109,7 +109,7 @@ static void put_cell(void *context, const struct heap_sums *s)
     json_put_uint(j, "depth", count);
     json_put_uint(j, "complete", complete);
     json_key(j, "frames");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++)
         put_frame(w, address[i] - 1);
     json_end(j);
@@ -146,15 +146,15 @@ static void put_process(struct watch *w, const struct agents_process *p)
     struct heap_summary summary;
     heap_view_summary(w->space->view, &summary);
     memset(w->sum, 0, sizeof w->sum);
-    json_object(j);
+    json_open_object(j);
     json_put_uint(j, "pid", (uint64_t)p->pid);
     json_put_uint(j, "epoch", p->epoch);
     json_put_uint(j, "tree_epoch", tree->epoch);
     json_key(j, "exe");
-    json_string(j, p->exe);
+    json_text(j, p->exe);
     put_summary(j, &summary);
     json_key(j, "cells");
-    json_array(j);
+    json_open_array(j);
     heap_view_each(w->space->view, tree->epoch, put_cell, w);
     json_end(j);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -280,9 +280,9 @@ int main(int argc, char **argv)
         return 121;
     }
     json_init(&w.json, NULL, NULL);
-    json_object(&w.json);
+    json_open_object(&w.json);
     json_key(&w.json, "processes");
-    json_array(&w.json);
+    json_open_array(&w.json);
     int status = collect(&w, start(w.agents, argv + optind + 1), die);
     if (save(&w, output) != 0)
         status = 121;
