@@ -210,7 +210,6 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
-    t->busy_sp = (uint64_t)(uintptr_t)caller;
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
     struct heap_region *region = blocks_region(address);
