@@ -92,7 +92,7 @@ struct agent_self {
     struct agent_thread *thread;
     uint64_t stack_low, stack_end; /* as the thread's; a forked child starts with these */
     int32_t tid;
-    bool hidden; /* the program believes that it blocks our signal */
+    bool hidden;   /* the program believes that it blocks our signal */
     uint32_t gate; /* enum heap_gate */
     struct heap_thread *heap;
 };

@@ -107,7 +107,8 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->held = NULL;
     t->busy_sp = 0;
     t->filter = heap_settings.mode == HEAP_SAMPLED ? p->filter : NULL;
-    t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^ (uint64_t)p->segment->pid << 40;
+    t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
+                (uint64_t)p->segment->pid << 40;
     t->random |= !t->random;
     t->left = heap_draw(t);
     __atomic_store_n(&t->segment, p->segment, __ATOMIC_RELEASE);

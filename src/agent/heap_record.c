@@ -48,8 +48,7 @@ int64_t heap_draw(struct heap_thread *t)
     double m = (double)(u << shift) / 9223372036854775808.0; /* 1 <= m < 2 */
     double z = (m - 1) / (m + 1), z2 = z * z;
     double ln =
-        2 * z *
-        (1 + z2 * (1 / 3.0 + z2 * (1 / 5.0 + z2 * (1 / 7.0 + z2 * (1 / 9.0 + z2 / 11.0)))));
+        2 * z * (1 + z2 * (1 / 3.0 + z2 * (1 / 5.0 + z2 * (1 / 7.0 + z2 * (1 / 9.0 + z2 / 11.0)))));
     return (int64_t)(((shift + 1) * LN2 - ln) * (double)heap_settings.interval);
 }
 
@@ -211,7 +210,6 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
-    t->busy_sp = (uint64_t)(uintptr_t)caller;
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
     struct heap_region *region = blocks_region(address);

@@ -68,7 +68,8 @@ static bool settings_read(void)
     text_take(s->rows, sizeof s->rows, variable(SESSION_ROWS));
     uint64_t rate = number(variable(SESSION_RATE), SESSION_RATE_DEFAULT, SESSION_RATE_MAX);
     s->interval = rate ? 1000000000u / rate : 0;
-    s->ring_bytes = (uint32_t)number(variable(SESSION_RING), SESSION_RING_DEFAULT, SEGMENT_RING_MAX);
+    s->ring_bytes =
+        (uint32_t)number(variable(SESSION_RING), SESSION_RING_DEFAULT, SEGMENT_RING_MAX);
     struct segment_layout unused;
     if (!segment_layout(8, s->ring_bytes, AGENT_MODULES, &unused))
         s->ring_bytes = SESSION_RING_DEFAULT;
@@ -151,13 +152,13 @@ static void heap_read(struct heap_settings *heap)
 {
     const char *mode = variable(SESSION_HEAP_MODE);
     *heap = (struct heap_settings){
-        .mode = !mode                      ? HEAP_OFF
+        .mode = !mode                          ? HEAP_OFF
                 : strcmp(mode, "sampled") == 0 ? HEAP_SAMPLED
                 : strcmp(mode, "exact") == 0   ? HEAP_EXACT
                                                : HEAP_OFF,
         .interval = number(variable(SESSION_HEAP_INTERVAL), HEAP_INTERVAL_DEFAULT, 1ull << 40),
-        .memory = number(variable(SESSION_HEAP_MEMORY), HEAP_MEMORY_DEFAULT, HEAP_MEMORY_MAX) &
-                  ~4095ull};
+        .memory =
+            number(variable(SESSION_HEAP_MEMORY), HEAP_MEMORY_DEFAULT, HEAP_MEMORY_MAX) & ~4095ull};
     if (!heap->interval)
         heap->interval = 1;
 }

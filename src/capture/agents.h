@@ -26,8 +26,9 @@ struct agents_options {
     uint32_t rate;       /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes; /* of each thread, 0 for the usual size */
     enum heap_mode heap;
-    uint64_t heap_interval; /* of sampled mode, and the bytes of addresses for a process's tables; */
-    uint64_t heap_memory;   /* 0 for the usual */
+    uint64_t
+        heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
+    uint64_t heap_memory; /* 0 for the usual */
 };
 
 struct agents_process {

@@ -32,7 +32,7 @@ struct session_options {
     struct perf_options perf;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory; /* bytes; 0 for the usual */
-    uint64_t duration; /* ns, 0 for none */
+    uint64_t duration;                    /* ns, 0 for none */
     bool no_symbols;
     bool debuginfod;
     void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */

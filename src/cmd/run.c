@@ -44,7 +44,8 @@ static const struct option options[] = {
      .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
     {0}};
 
-static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true,
+static const struct run_options defaults = {.record = RECORD_DEFAULTS,
+                                            .follow = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
                                             .agent_memory = HEAP_MEMORY_DEFAULT};
 
