@@ -17,6 +17,7 @@
 #include "agent/fork.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
+#include "agent/python.h"
 #include "agent/real.h"
 #include "agent/sample.h"
 #include "agent/session.h"
@@ -57,8 +58,8 @@ static bool settings_read(void)
     struct segment_layout unused;
     if (!segment_layout(8, s->ring_bytes, AGENT_MODULES, &unused))
         s->ring_bytes = SESSION_RING_DEFAULT;
-    long len = raw3(SYS_readlink, "/proc/self/exe", s->exe, sizeof s->exe - 1);
-    s->exe[len > 0 ? len : 0] = 0;
+    const char *only = getenv(SESSION_ONLY);
+    s->python_only = only && strcmp(only, "python") == 0;
     return true;
 }
 
@@ -132,10 +133,13 @@ static bool process_make(void)
     return true;
 }
 
-__attribute__((constructor)) static void agent_start(void)
+static void begin(void)
 {
-    if (!settings_read() || filtered())
+    struct agent_settings *settings = &agent_settings;
+    if (filtered())
         return;
+    long len = raw3(SYS_readlink, "/proc/self/exe", settings->exe, sizeof settings->exe - 1);
+    settings->exe[len > 0 ? len : 0] = 0;
     real_resolve();
     stacks_learn();
     if (!process_make())
@@ -153,4 +157,35 @@ __attribute__((constructor)) static void agent_start(void)
     const struct agent_settings *s = &agent_settings;
     threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
     threads_scan();
+}
+
+/* An interpreter that cannot be read is left to those who look from outside. */
+static void begin_for_python(void)
+{
+    if (agent_settings.python_only && agent_python.fault)
+        session_send(SESSION_REFUSED, SESSION_PYTHON, -agent_python.fault, -1);
+    else
+        begin();
+}
+
+__attribute__((constructor)) static void agent_start(void)
+{
+    if (!settings_read())
+        return;
+    if (!python_look(NULL) && agent_settings.python_only)
+        agent_settings.python_awaited = true;
+    else
+        begin_for_python();
+}
+
+void agent_after_load(void *handle)
+{
+    if (!agent_settings.python_awaited) {
+        modules_refresh();
+        if (!python_is_here() && handle && python_look(handle) && agent_phase() == AGENT_RUNNING)
+            python_show(agent_process->segment);
+    } else if (handle && python_look(handle) &&
+               __atomic_exchange_n(&agent_settings.python_awaited, false, __ATOMIC_ACQ_REL)) {
+        begin_for_python();
+    }
 }

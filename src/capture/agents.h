@@ -24,6 +24,7 @@ struct agents_options {
     const char *rows;    /* folder of compiled unwind rows, or NULL */
     uint32_t rate;       /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes; /* of each thread, 0 for the usual size */
+    bool python_only;    /* processes without Python stay as they are */
 };
 
 struct agents_process {
@@ -35,7 +36,10 @@ struct agents_process {
     uint32_t threads_refused;
     bool execed;      /* at process_end: it goes on in another image */
     bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
-    void *user;       /* the sink's, from `process` on */
+    uint32_t python;  /* its interpreter, as in the segment's header; 0: none (yet) */
+    uint32_t python_lines;                 /* enum cpython_lines */
+    uint64_t python_eval, python_eval_end; /* the interpreter loop */
+    void *user;                            /* the sink's, from `process` on */
     const char *comm; /* bytes from the target: any but NUL */
     const char *exe;
 };
@@ -68,6 +72,19 @@ struct agents_sample {
     size_t interrupted; /* the other exact one, see unwind/walk.h; or 0 */
     uint8_t reason;     /* enum unwind_reason */
     uint8_t flags;      /* enum segment_sample_flag */
+    const uint64_t *python; /* frames, two words each: see wire/segment.h */
+    size_t python_count;
+    bool python_whole;
+};
+
+/* What Python code an address means from now on, in one thread. Bytes of the target: any. */
+struct agents_code {
+    uint64_t code, stamp;
+    int32_t first_line;
+    const char *name, *path; /* without NULs within or at the end */
+    size_t name_len, path_len;
+    const uint8_t *table;
+    uint32_t table_len;
 };
 
 /* Any of these may be NULL. */
@@ -76,6 +93,8 @@ struct agents_sink {
     /* New or changed; replaces what was in its range, as mmap does. */
     void (*mapping)(void *context, struct agents_process *p, const struct agents_mapping *m);
     void (*thread)(void *context, struct agents_process *p, struct agents_thread *t);
+    void (*code)(void *context, struct agents_process *p, struct agents_thread *t,
+                 const struct agents_code *c);
     void (*sample)(void *context, struct agents_process *p, struct agents_thread *t,
                    const struct agents_sample *s);
     void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
+#define CODE_WORDS (sizeof(struct segment_code) / SEGMENT_WORD_BYTES)
 
 /* What is known of a slot. */
 struct slot_state {
@@ -103,6 +104,10 @@ void segment_view_describe(const struct segment_view *v, struct agents_process *
     p->interval = v->header.interval;
     p->flags = v->header.flags;
     p->threads_refused = v->header.threads_refused;
+    p->python = v->header.python;
+    p->python_lines = v->header.python_lines;
+    p->python_eval = v->header.python_eval;
+    p->python_eval_end = v->header.python_eval_end;
     p->comm = v->comm;
     p->exe = v->exe;
 }
@@ -183,8 +188,8 @@ static void sample_tell(const struct drain *d, struct agents_thread *t, const ui
         return;
     }
     memcpy(&s, payload, sizeof s);
-    if (s.count == 0 || s.count > SEGMENT_DEPTH || s.count != words - SAMPLE_WORDS ||
-        s.interrupted >= s.count) {
+    if (s.count == 0 || s.count > SEGMENT_DEPTH || s.python > SEGMENT_PYTHON_DEPTH ||
+        s.count + 2u * s.python != words - SAMPLE_WORDS || s.interrupted >= s.count) {
         d->process->damaged = true;
         return;
     }
@@ -195,9 +200,41 @@ static void sample_tell(const struct drain *d, struct agents_thread *t, const ui
                                    .count = s.count,
                                    .interrupted = s.interrupted,
                                    .reason = s.reason,
-                                   .flags = s.flags};
+                                   .flags = s.flags,
+                                   .python = payload + SAMPLE_WORDS + s.count,
+                                   .python_count = s.python,
+                                   .python_whole = s.python_whole};
     if (d->sink->sample)
         d->sink->sample(d->context, d->process, t, &sample);
+}
+
+static void code_tell(const struct drain *d, struct agents_thread *t, const uint64_t *payload,
+                      size_t words)
+{
+    struct segment_code c;
+    if (words < CODE_WORDS) {
+        d->process->damaged = true;
+        return;
+    }
+    memcpy(&c, payload, sizeof c);
+    const char *bytes = (const char *)(payload + CODE_WORDS);
+    uint64_t size = (uint64_t)c.name + c.path + c.table;
+    if (c.name > SEGMENT_TEXT_MAX || c.path > SEGMENT_TEXT_MAX || c.table > SEGMENT_TABLE_MAX ||
+        (size + 7) / 8 != words - CODE_WORDS || !is_text(bytes, (size_t)c.name + c.path)) {
+        d->process->damaged = true;
+        return;
+    }
+    struct agents_code code = {.code = c.code,
+                               .stamp = c.stamp,
+                               .first_line = c.first_line,
+                               .name = bytes,
+                               .path = bytes + c.name,
+                               .name_len = c.name,
+                               .path_len = c.path,
+                               .table = (const uint8_t *)bytes + c.name + c.path,
+                               .table_len = c.table};
+    if (d->sink->code)
+        d->sink->code(d->context, d->process, t, &code);
 }
 
 static bool is_committed(uint64_t word, uint64_t at, uint32_t generation, uint64_t head)
@@ -255,8 +292,11 @@ static void records_read(const struct drain *d, const struct slot_state *s, uint
             at += SEGMENT_WORD_BYTES;
             continue;
         }
+        size_t words = record_bytes(*word) / SEGMENT_WORD_BYTES - 1;
         if ((*word & 0xff) == SEGMENT_SAMPLE)
-            sample_tell(d, s->thread, word + 1, record_bytes(*word) / SEGMENT_WORD_BYTES - 1);
+            sample_tell(d, s->thread, word + 1, words);
+        else if ((*word & 0xff) == SEGMENT_CODE)
+            code_tell(d, s->thread, word + 1, words);
         at += record_bytes(*word);
     }
 }

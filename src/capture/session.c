@@ -74,9 +74,9 @@ static void declare_events(struct session *s)
         const struct event *e = &p->event[i];
         uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
         /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
-        s->event[i] = writer_event(s->writer, e->name, e->unit, s->agents ? 0 : period);
+        s->event[i] = writer_event(s->writer, e->name, e->unit, s->perf ? period : 0);
     }
-    if (p->wall && s->agents)
+    if (p->wall && !s->perf)
         writer_note(s->writer, NOTE_WARNING,
                     "blocked time is not in this recording: --wall needs perf events");
     else if (p->wall)
@@ -181,7 +181,13 @@ static int attach_all(struct session *s, struct error *err)
 static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
     *unavailable = false;
-    int rc = launch_start(s->options->launch, &s->launch, err);
+    struct error why = {0};
+    struct launch_options o = *s->options->launch;
+    if (!s->options->no_python && inside_open_for_python(s, &why))
+        writer_note(s->writer, NOTE_INFO, why.text);
+    if (s->agents)
+        o.agent = inside_environment(s);
+    int rc = launch_start(&o, &s->launch, err);
     if (rc)
         return rc;
     raise_file_limit();
@@ -237,10 +243,10 @@ static int start_command(struct session *s, struct error *err)
 /* Whatever has come, up to then. */
 static void collect_all(struct session *s, uint64_t until)
 {
+    if (s->agents)
+        inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
-    if (s->agents)
-        inside_collect(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */
@@ -411,7 +417,7 @@ static void finish(struct session *s)
     uint64_t end = clock_now();
     if (s->perf) {
         perf_disable(s->perf);
-        collect_records(s, UINT64_MAX);
+        collect_all(s, UINT64_MAX);
     }
     take_exits(s);
     reap_child(s);

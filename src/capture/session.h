@@ -31,6 +31,8 @@ struct session_options {
     struct perf_options perf;
     uint64_t duration; /* ns, 0 for none */
     bool no_symbols;
+    bool no_python; /* look at interpreters from outside, as at any program */
+    bool no_native; /* of stacks with Python in them, the Python frames alone */
     bool debuginfod;
     void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */
     void *context;

@@ -13,7 +13,8 @@ struct session {
     struct session_result *result;
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
-    struct agents *agents; /* timers inside the target, see inside.h */
+    struct agents *agents; /* samplers inside the target, see inside.h; beside perf for Python */
+    struct inside *inside; /* what they brought */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;

@@ -14,13 +14,18 @@ struct run_options {
     struct record_options record;
     const char *cpus, *cwd;
     struct option_list env;
-    bool follow;
+    bool follow, python, native;
 };
 
 static const struct option options[] = {
     RECORD_OPTIONS(struct run_options, record),
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
+    {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
+     .group = "What to record",
+     .help = "Python functions in the place of the interpreter's; without, as any program."},
+    {"native", 0, OPTION_FLAG_AT(struct run_options, native), .negatable = true,
+     .group = "What to record", .help = "Native frames in stacks that have Python ones."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
     {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
@@ -29,7 +34,7 @@ static const struct option options[] = {
      .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
     {0}};
 
-static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true, .python = true, .native = true};
 
 static int status_of_exec(int code)
 {
@@ -69,6 +74,8 @@ static int run(struct invocation *inv)
     struct session_options session = {.launch = &launch};
     struct session_result result;
     session.perf.threads_only = !o->follow;
+    session.no_python = !o->python;
+    session.no_native = !o->native;
     rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);
