@@ -161,17 +161,15 @@ uint64_t clock_value(struct agent_thread *t)
 {
     if (agent_quiet)
         return agent_settings.interval;
-    uint64_t now = thread_cpu(), value = now - t->clock.cpu;
-    t->clock.cpu = now;
     t->clock.ticks++;
-    return value;
+    return thread_cpu() - t->clock.cpu;
 }
 
-void clock_again(struct agent_thread *t, uint64_t spent)
+void clock_again(struct agent_thread *t)
 {
     if (agent_quiet)
         return;
-    t->clock.cpu += spent;
+    t->clock.cpu = thread_cpu();
     raw3(SYS_ioctl, t->clock.fd - 1, PERF_EVENT_IOC_REFRESH, 1);
 }
 

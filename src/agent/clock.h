@@ -30,9 +30,9 @@ void clock_stop(struct agent_thread *t);
 /* Whether the signal comes from an event of ours; *thread is the calling one, or NULL if it is past
  * or has stopped its clock. */
 bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread);
-/* CPU ns since the sample before, and from the sample on that took `spent` of it. */
+/* CPU ns since the end of the sample before; the sample has been taken. */
 uint64_t clock_value(struct agent_thread *t);
-void clock_again(struct agent_thread *t, uint64_t spent);
+void clock_again(struct agent_thread *t);
 /* The slowed timer has run out. False: the clock is no more, the timer is on its own again. */
 bool clock_watch(struct agent_thread *t);
 /* Around an exec, which keeps pending signals but not their handlers. */

@@ -115,11 +115,10 @@ static void restart(void *ucontext)
 
 static void on_clock(struct agent_thread *t, void *ucontext)
 {
-    uint64_t begin = agent_now();
     take(t, clock_value(t), ucontext);
     restart(ucontext);
     if (t->clock.fd)
-        clock_again(t, agent_now() - begin);
+        clock_again(t);
 }
 
 static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)

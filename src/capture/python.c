@@ -131,6 +131,29 @@ static bool is_eval(void *context, uint64_t address, size_t index)
     return address - (index > 0) - k->eval < k->eval_end - k->eval;
 }
 
+static bool has_name(const struct module *m, const char *start)
+{
+    const char *slash = m->path ? strrchr(m->path, '/') : NULL;
+    return slash && !strncmp(slash + 1, start, strlen(start));
+}
+
+/* How many of the outermost frames are but the interpreter's own start, or its threads': all that
+ * come before Python code, if there is nobody else's code among them. */
+static size_t count_start(const struct space *space, const struct python_stack *k,
+                          const struct cpython_mixed *mixed, size_t n)
+{
+    const struct space_mapping *loop = space_find(space, k->eval);
+    size_t count = 0;
+    for (; count < n && !mixed[n - 1 - count].python; count++) {
+        uint64_t at = k->address[mixed[n - 1 - count].index] - 1;
+        const struct space_mapping *m = space_find(space, at);
+        if (!m || (!(loop && m->module == loop->module) && !has_name(m->module, "libc.so") &&
+                   !has_name(m->module, "libpthread") && !has_name(m->module, "python")))
+            return 0;
+    }
+    return count < n ? count : 0;
+}
+
 uint32_t python_stack_of(struct stacks *s, const struct space *space, const struct python_stack *k,
                          bool python_only)
 {
@@ -146,6 +169,7 @@ uint32_t python_stack_of(struct stacks *s, const struct space *space, const stru
     size_t n = cpython_merge(&native, frames, k->python, k->python_whole, mixed,
                              sizeof mixed / sizeof *mixed);
     uint32_t stack = stacks_root(s, k->native_whole || k->python_whole);
+    n -= k->python_whole ? count_start(space, k, mixed, n) : 0;
     for (size_t i = n; i > 0; i--) {
         size_t at = mixed[i - 1].index;
         bool is_return = at != 0 && (!k->interrupted || at != k->interrupted);
