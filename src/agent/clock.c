@@ -18,6 +18,7 @@
 #define FD_ROOM 64              /* left to the program under a small limit */
 #define WATCH_NS 100000000ull   /* of the slowed timer */
 #define WATCH_INTERVALS 16      /* and that many samples must have been due */
+#define CREDIT 64               /* signals that may be under way */
 #define OWNER_THREAD 0          /* F_OWNER_TID */
 
 /* What a fork's child must close: not wiped with the rest. */
@@ -133,7 +134,7 @@ void clock_start(struct agent_thread *t)
     __atomic_store_n(&c->fd, fd + 1, __ATOMIC_RELEASE);
     remember(t);
     timer_change(t->timer - 1, watch_interval());
-    raw3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
+    raw3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, CREDIT);
 }
 
 void clock_stop(struct agent_thread *t)
@@ -161,16 +162,17 @@ uint64_t clock_value(struct agent_thread *t)
 {
     if (agent_quiet)
         return agent_settings.interval;
-    t->clock.ticks++;
-    return thread_cpu() - t->clock.cpu;
-}
-
-void clock_again(struct agent_thread *t)
-{
-    if (agent_quiet)
-        return;
-    t->clock.cpu = thread_cpu();
-    raw3(SYS_ioctl, t->clock.fd - 1, PERF_EVENT_IOC_REFRESH, 1);
+    struct clock_state *c = &t->clock;
+    uint64_t now = thread_cpu(), value = now - c->cpu;
+    c->ticks++;
+    if (++c->used >= CREDIT / 2) {
+        raw3(SYS_ioctl, c->fd - 1, PERF_EVENT_IOC_REFRESH, c->used);
+        c->used = 0;
+    }
+    if (value < agent_settings.interval / 4)
+        return 0;
+    c->cpu = now;
+    return value;
 }
 
 bool clock_watch(struct agent_thread *t)
@@ -182,7 +184,8 @@ bool clock_watch(struct agent_thread *t)
     }
     /* Not one in all that time: its signal went astray, or its descriptor did. */
     if (is_event(c->fd - 1, c->id)) {
-        raw3(SYS_ioctl, c->fd - 1, PERF_EVENT_IOC_REFRESH, 1);
+        raw3(SYS_ioctl, c->fd - 1, PERF_EVENT_IOC_REFRESH, CREDIT);
+        c->used = 0;
         return true;
     }
     __atomic_store_n(&c->fd, 0, __ATOMIC_RELEASE);
@@ -214,7 +217,7 @@ void clock_resume(void)
 {
     int fd = own_event();
     if (fd >= 0)
-        raw3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
+        raw3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
 }
 
 void clock_forget(void)

@@ -1,8 +1,8 @@
 /*
  * A finer clock than the timer: a perf event on the CPU time of the calling thread, whose overflow
- * comes as the agent's signal. One signal is under way at most: the event stops at each and is
- * started again by the handler, so that nothing piles up while the signal is blocked. The thread's
- * timer stays, slowed down, and tells when the program has closed the event's descriptor.
+ * comes as the agent's signal. It runs on credit that the handler renews, so that few signals pile
+ * up while they are blocked. The thread's timer stays, slowed down, and tells when the program has
+ * closed the event's descriptor.
  *
  * The descriptor is close-on-exec and numbered out of the program's way. Signal-safe.
  */
@@ -19,6 +19,7 @@ struct clock_state {
     int32_t fd;     /* + 1; 0: none */
     bool refused;   /* not to be tried again */
     uint32_t ticks; /* signals since the timer looked */
+    uint32_t used;  /* of the credit */
     uint64_t id;    /* of the event: what else may have its number has not */
     uint64_t cpu;   /* of the thread, when it was sampled last */
 };
@@ -30,9 +31,9 @@ void clock_stop(struct agent_thread *t);
 /* Whether the signal comes from an event of ours; *thread is the calling one, or NULL if it is past
  * or has stopped its clock. */
 bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread);
-/* CPU ns since the end of the sample before; the sample has been taken. */
+/* CPU ns since the sample before; 0: the signal is one of several that had to wait, and stands for
+ * nothing. */
 uint64_t clock_value(struct agent_thread *t);
-void clock_again(struct agent_thread *t);
 /* The slowed timer has run out. False: the clock is no more, the timer is on its own again. */
 bool clock_watch(struct agent_thread *t);
 /* Around an exec, which keeps pending signals but not their handlers. */

@@ -115,10 +115,10 @@ static void restart(void *ucontext)
 
 static void on_clock(struct agent_thread *t, void *ucontext)
 {
-    take(t, clock_value(t), ucontext);
+    uint64_t value = clock_value(t);
+    if (value)
+        take(t, value, ucontext);
     restart(ucontext);
-    if (t->clock.fd)
-        clock_again(t);
 }
 
 static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)
