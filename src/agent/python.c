@@ -62,6 +62,14 @@ static struct python_thread *memory_of(struct agent_thread *t)
     return t->python;
 }
 
+/* The reader of this slot has been told nothing yet. */
+static void forget(struct python_thread *p, uint32_t generation)
+{
+    memset(p->known, 0, sizeof p->known);
+    p->last_native = p->last_python = 0;
+    p->generation = generation;
+}
+
 static uint8_t *put(uint8_t *to, const char *text, uint16_t *size)
 {
     size_t len = strlen(text);
@@ -106,6 +114,53 @@ static void introduce(struct agent_thread *t, const struct cpython_memory *memor
     p->known[at].stamp = stamp;
 }
 
+static bool same_frame(const struct cpython_frame *a, const struct cpython_frame *b)
+{
+    return a->code == b->code && a->lasti == b->lasti && a->flags == b->flags;
+}
+
+const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, size_t *words)
+{
+    struct python_thread *p = t->python;
+    if (!p) {
+        *words = s->count;
+        return t->address;
+    }
+    if (p->generation != t->slot->generation)
+        forget(p, t->slot->generation);
+    uint16_t n = 0, m = 0;
+    while (n < s->count && n < p->last_native &&
+           t->address[s->count - 1 - n] == p->last_address[n])
+        n++;
+    while (m < s->python && m < p->last_python &&
+           same_frame(&p->frame[s->python - 1 - m], &p->last_frame[m]))
+        m++;
+    s->shared = n;
+    s->python_shared = m;
+    size_t native = (size_t)s->count - n, python = (size_t)s->python - m;
+    memcpy(p->body, t->address, native * sizeof *p->body);
+    for (size_t i = 0; i < python; i++) {
+        p->body[native + 2 * i] = p->frame[i].code;
+        p->body[native + 2 * i + 1] =
+            (uint64_t)(uint32_t)p->frame[i].lasti | (uint64_t)p->frame[i].flags << 32;
+    }
+    *words = native + 2 * python;
+    return p->body;
+}
+
+void python_packed(struct agent_thread *t, const struct segment_sample *s)
+{
+    struct python_thread *p = t->python;
+    if (!p)
+        return;
+    for (size_t i = s->shared; i < s->count; i++)
+        p->last_address[i] = t->address[s->count - 1 - i];
+    for (size_t i = s->python_shared; i < s->python; i++)
+        p->last_frame[i] = p->frame[s->python - 1 - i];
+    p->last_native = s->count;
+    p->last_python = s->python;
+}
+
 size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole)
 {
     const struct python_found *f = &agent_python;
@@ -113,10 +168,8 @@ size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bo
         !has_stack(t, ucontext) || !memory_of(t))
         return 0;
     struct python_thread *p = t->python;
-    if (p->generation != t->slot->generation) {
-        memset(p->known, 0, sizeof p->known);
-        p->generation = t->slot->generation;
-    }
+    if (p->generation != t->slot->generation)
+        forget(p, t->slot->generation);
     void *(*this_thread)(void);
     memcpy(&this_thread, &f->py.this_thread, sizeof this_thread);
     uint64_t state = (uint64_t)(uintptr_t)this_thread();

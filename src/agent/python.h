@@ -25,6 +25,10 @@ struct python_thread {
     } known[PYTHON_KNOWN];
     struct cpython_frame frame[SEGMENT_PYTHON_DEPTH];
     uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH];
+    /* The sample written last, outermost first. */
+    size_t last_native, last_python;
+    uint64_t last_address[SEGMENT_DEPTH];
+    struct cpython_frame last_frame[SEGMENT_PYTHON_DEPTH];
     struct cpython_code code;
     uint64_t record[SEGMENT_CODE_WORDS_MAX];
 };
@@ -53,6 +57,12 @@ void python_show(struct segment_header *h);
 /* The Python frames of the calling thread, interrupted at `sp`; they stand in
  * t->python->frame, and what they are has been told. 0: none. Signal-safe. */
 size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole);
+
+/* The sample's body: what of the addresses and the Python frames is not as in the sample before.
+ * Fills in s->shared and s->python_shared from s->count and s->python. Signal-safe. */
+const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, size_t *words);
+/* ... it has been written. */
+void python_packed(struct agent_thread *t, const struct segment_sample *s);
 
 /* Of the page at `address`; for the memory reader. Signal-safe. */
 bool python_probe(uint64_t address);

@@ -52,19 +52,6 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
     return false;
 }
 
-/* Addresses and Python frames one after the other. */
-static const uint64_t *body_make(struct agent_thread *t, size_t count, size_t python)
-{
-    struct python_thread *p = t->python;
-    memcpy(p->body, t->address, count * sizeof *p->body);
-    for (size_t i = 0; i < python; i++) {
-        p->body[count + 2 * i] = p->frame[i].code;
-        p->body[count + 2 * i + 1] =
-            (uint64_t)(uint32_t)p->frame[i].lasti | (uint64_t)p->frame[i].flags << 32;
-    }
-    return p->body;
-}
-
 static void record(struct agent_thread *t, uint64_t time, uint64_t value, const void *ucontext)
 {
     struct unwind_regs regs;
@@ -85,9 +72,11 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
                                .python = (uint16_t)python,
                                .python_whole = whole};
     uint64_t head[SAMPLE_WORDS];
+    size_t words;
+    const uint64_t *body = python_pack(t, &s, &words);
     memcpy(head, &s, sizeof s);
-    const uint64_t *body = python ? body_make(t, count, python) : t->address;
-    ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, body, count + 2 * python);
+    if (ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, body, words))
+        python_packed(t, &s);
 }
 
 static void take(struct agent_thread *t, uint64_t value, const void *ucontext)

@@ -13,12 +13,19 @@
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
 #define CODE_WORDS (sizeof(struct segment_code) / SEGMENT_WORD_BYTES)
 
+/* The stack of a ring's last sample: the next one leaves out what it has in common. */
+struct stack_state {
+    size_t native, python;
+    uint64_t *address; /* SEGMENT_DEPTH words of addresses, then the Python frames'; or NULL */
+};
+
 /* What is known of a slot. */
 struct slot_state {
     bool open;
     uint32_t generation;
     uint64_t tail;
     struct agents_thread *thread;
+    struct stack_state last;
 };
 
 struct module_state {
@@ -89,8 +96,10 @@ void segment_view_free(struct segment_view *v)
 {
     if (!v)
         return;
-    for (uint32_t i = 0; i < v->slots_known; i++)
+    for (uint32_t i = 0; i < v->slots_known; i++) {
         free(v->slots[i].thread);
+        free(v->slots[i].last.address);
+    }
     free(v->slots);
     free(v->modules);
     free(v->ring);
@@ -178,10 +187,40 @@ static void modules_drain(const struct drain *d)
     v->modules_version = version;
 }
 
+/* Moves the outermost `shared` of `before` entries to where they are the outermost of `now`, each
+ * of `size` words, and puts the others before them. False if that cannot be. */
+static bool stack_renew(uint64_t *to, size_t before, size_t now, size_t shared, size_t size,
+                        const uint64_t *inner)
+{
+    if (shared > before || shared > now)
+        return false;
+    memmove(to + (now - shared) * size, to + (before - shared) * size, shared * size * sizeof *to);
+    memcpy(to, inner, (now - shared) * size * sizeof *to);
+    return true;
+}
+
+/* From the stack before and what a sample of `words` payload words has of its own. */
+static bool stack_next(struct stack_state *k, const struct segment_sample *s, const uint64_t *body,
+                       size_t words)
+{
+    if (s->shared > s->count || s->python_shared > s->python ||
+        SAMPLE_WORDS + s->count - s->shared + 2u * (s->python - s->python_shared) != words)
+        return false;
+    if (!k->address)
+        k->address = memory_array(SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH, sizeof *k->address);
+    bool sound = stack_renew(k->address, k->native, s->count, s->shared, 1, body) &&
+                 stack_renew(k->address + SEGMENT_DEPTH, k->python, s->python, s->python_shared, 2,
+                             body + (s->count - s->shared));
+    k->native = sound ? s->count : 0;
+    k->python = sound ? s->python : 0;
+    return sound;
+}
+
 /* The record's payload: `words` words from `at` on, of the copied ring. */
-static void sample_tell(const struct drain *d, struct agents_thread *t, const uint64_t *payload,
+static void sample_tell(const struct drain *d, struct slot_state *slot, const uint64_t *payload,
                         size_t words)
 {
+    struct agents_thread *t = slot->thread;
     struct segment_sample s;
     if (words < SAMPLE_WORDS) {
         d->process->damaged = true;
@@ -189,19 +228,19 @@ static void sample_tell(const struct drain *d, struct agents_thread *t, const ui
     }
     memcpy(&s, payload, sizeof s);
     if (s.count == 0 || s.count > SEGMENT_DEPTH || s.python > SEGMENT_PYTHON_DEPTH ||
-        s.count + 2u * s.python != words - SAMPLE_WORDS || s.interrupted >= s.count) {
+        s.interrupted >= s.count || !stack_next(&slot->last, &s, payload + SAMPLE_WORDS, words)) {
         d->process->damaged = true;
         return;
     }
     t->recorded++;
     struct agents_sample sample = {.time = s.time,
                                    .value = s.value,
-                                   .address = payload + SAMPLE_WORDS,
+                                   .address = slot->last.address,
                                    .count = s.count,
                                    .interrupted = s.interrupted,
                                    .reason = s.reason,
                                    .flags = s.flags,
-                                   .python = payload + SAMPLE_WORDS + s.count,
+                                   .python = slot->last.address + SEGMENT_DEPTH,
                                    .python_count = s.python,
                                    .python_whole = s.python_whole};
     if (d->sink->sample)
@@ -282,7 +321,7 @@ static void ring_copy(struct segment_view *v, uint32_t slot, uint64_t tail, uint
 
 /* The records of the copy of [s->tail, end). What is not committed was being written by a thread
  * that is no more (or is forged): the next good record is looked for, word by word. */
-static void records_read(const struct drain *d, const struct slot_state *s, uint64_t end)
+static void records_read(const struct drain *d, struct slot_state *s, uint64_t end)
 {
     const uint64_t *copy = d->v->ring;
     uint64_t at = s->tail;
@@ -294,7 +333,7 @@ static void records_read(const struct drain *d, const struct slot_state *s, uint
         }
         size_t words = record_bytes(*word) / SEGMENT_WORD_BYTES - 1;
         if ((*word & 0xff) == SEGMENT_SAMPLE)
-            sample_tell(d, s->thread, word + 1, words);
+            sample_tell(d, s, word + 1, words);
         else if ((*word & 0xff) == SEGMENT_CODE)
             code_tell(d, s->thread, word + 1, words);
         at += record_bytes(*word);
@@ -354,6 +393,7 @@ static void slot_close(const struct drain *d, struct slot_state *s,
     if (d->sink->thread_end)
         d->sink->thread_end(d->context, d->process, s->thread);
     free(s->thread);
+    free(s->last.address);
     *s = (struct slot_state){0};
 }
 

@@ -133,8 +133,10 @@ struct segment_sample {
     uint8_t reason;       /* why the stack ends: enum unwind_reason */
     uint8_t flags;        /* enum segment_sample_flag */
     uint16_t python;      /* Python frames */
-    uint8_t python_whole; /* they reach the outermost one */
-    uint8_t spare[5];
+    uint16_t shared;      /* outermost addresses that are left out ... */
+    uint16_t python_shared; /* ... and Python frames: the ring's sample before has the same */
+    uint8_t python_whole;   /* the Python frames reach the outermost one */
+    uint8_t spare;
 };
 
 enum segment_sample_flag {
