@@ -175,25 +175,23 @@ uint64_t clock_value(struct agent_thread *t)
     return value;
 }
 
-bool clock_watch(struct agent_thread *t)
+uint64_t clock_watch(struct agent_thread *t)
 {
     struct clock_state *c = &t->clock;
-    if (c->ticks) {
-        c->ticks = 0;
-        return true;
-    }
-    /* Not one in all that time: its signal went astray, or its descriptor did. */
     if (is_event(c->fd - 1, c->id)) {
-        raw3(SYS_ioctl, c->fd - 1, PERF_EVENT_IOC_REFRESH, CREDIT);
-        c->used = 0;
-        return true;
+        if (!c->ticks) { /* not one in all that time: signals went astray */
+            raw3(SYS_ioctl, c->fd - 1, PERF_EVENT_IOC_REFRESH, CREDIT);
+            c->used = 0;
+        }
+        c->ticks = 0;
+        return 0;
     }
     __atomic_store_n(&c->fd, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&opened[t->index].fd, 0, __ATOMIC_RELEASE);
     c->refused = true;
     agent_declare(SEGMENT_CLOCK_LOST);
     timer_change(t->timer - 1, agent_settings.interval);
-    return false;
+    return thread_cpu() - c->cpu;
 }
 
 /* The calling thread's, unless this is vfork's child, which has our memory but no event. */

@@ -34,8 +34,9 @@ bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread);
 /* CPU ns since the sample before; 0: the signal is one of several that had to wait, and stands for
  * nothing. */
 uint64_t clock_value(struct agent_thread *t);
-/* The slowed timer has run out. False: the clock is no more, the timer is on its own again. */
-bool clock_watch(struct agent_thread *t);
+/* The slowed timer has run out. If the clock is no more, the timer is on its own again, and this is
+ * the CPU ns since the sample before; else 0. */
+uint64_t clock_watch(struct agent_thread *t);
 /* Around an exec, which keeps pending signals but not their handlers. */
 void clock_pause(void);
 void clock_resume(void);
