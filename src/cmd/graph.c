@@ -150,6 +150,7 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
     struct progress pr = {.began = clock_now()};
     struct load_options lo = {.from = o->filter.from,
                               .to = o->filter.to,
+                              .hide_interpreter = !o->filter.interpreter,
                               .keep_samples = o->kind == FLAME_CHART,
                               .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
                               .context = &pr};
