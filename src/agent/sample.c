@@ -112,11 +112,8 @@ static void on_clock(struct agent_thread *t, void *ucontext)
 
 static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)
 {
-    uint64_t value = intervals * agent_settings.interval;
-    if (t->clock.fd)
-        value = agent_quiet ? 0 : clock_watch(t);
-    if (value)
-        take(t, value, ucontext);
+    if (!t->clock.page)
+        take(t, intervals * agent_settings.interval, ucontext);
     restart(ucontext);
     if (agent_settings.python_only && t->slot && t == agent_self.thread)
         clock_start(t);

@@ -279,8 +279,6 @@ static const struct {
     {SEGMENT_MODULES_FULL, "a process loaded more libraries than could be followed"},
     {SEGMENT_TIMERS_REFUSED, "some threads were not sampled: the limit of pending signals "
                              "('ulimit -i') is too low"},
-    {SEGMENT_CLOCK_LOST, "a Python program closed descriptors that were not its own: its samples "
-                         "are coarser since then (the kernel's tick)"},
     {SEGMENT_CLOCK_REFUSED, "a Python process may not use perf events itself: its samples follow "
                             "the kernel's tick"},
     {SEGMENT_NO_SIGNAL, "a process left no signal free: it was not sampled"},

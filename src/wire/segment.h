@@ -50,8 +50,7 @@ enum segment_flag {
     SEGMENT_FEWER_SLOTS = 32,  /* limits of the process allowed only a small segment */
     SEGMENT_TIMERS_REFUSED = 64, /* timer_create failed for some threads */
     SEGMENT_NO_SIGNAL = 128,     /* no signal is free (any more): no samples */
-    SEGMENT_CLOCK_LOST = 256,    /* the program closed a perf event of ours: coarser samples */
-    SEGMENT_CLOCK_REFUSED = 512, /* no perf event for a thread: samples follow the kernel's tick */
+    SEGMENT_CLOCK_REFUSED = 256, /* no perf event for a thread: samples follow the kernel's tick */
 };
 
 enum segment_thread_state { SLOT_FREE = 0, SLOT_LIVE = 1, SLOT_ENDED = 2 };

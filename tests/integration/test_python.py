@@ -67,26 +67,28 @@ def check_quiet(report):
 
 
 def test_shares_and_lines(harness, python, script):
-    """60, 30 and 10 in a hundred; in turns, since the machine is not equally fast all the time."""
+    """60, 30 and 10 in a hundred; in turns, since the machine is not equally fast all the time, of
+    changing length, so as not to keep step with the samples."""
     app = script("""
         class Work:
-            def sixty(self):
-                return spin(60000)
+            def sixty(self, n):
+                return spin(60 * n)
 
-            def thirty(self):
-                return spin(30000)
+            def thirty(self, n):
+                return spin(30 * n)
 
 
-        def ten():
-            return spin(10000)
+        def ten(n):
+            return spin(10 * n)
 
 
         def main():
             work = Work()
-            for _ in range(150):
-                work.sixty()
-                work.thirty()
-                ten()
+            for i in range(150):
+                n = 500 + 137 * i % 1000
+                work.sixty(n)
+                work.thirty(n)
+                ten(n)
 
 
         main()
@@ -149,7 +151,7 @@ def test_native_between(harness, python, script):
         """)
     recording = harness(python, app, options=["--rate", "1000"]).record()
     stacks = folded(recording)
-    natives = {"key": "list_sort", "replace": "pattern_sub", "hook": "parse_object",
+    natives = {"key": "sort", "replace": "pattern_sub", "hook": "parse_object",
                "steps": "builtin_sum"}
     for function, native in natives.items():
         mine = [(frames, count) for frames, count in stacks if function in frames]
@@ -292,7 +294,7 @@ def test_tree_from_a_shell(harness, some_python, script, tmp_path):
     shell.chmod(0o755)
     report = harness(shell, options=["--rate", "1000"]).check()
     python = [row for row in report.processes if "app.py" in row["arguments"]]
-    assert len(python) == 2 and report.share("spin") > 50
+    assert len(python) == 2 and report.share("spin") > 35
     check_quiet(report)
 
 
@@ -362,19 +364,20 @@ def test_signals_of_the_program(harness, some_python, script):
     check_quiet(harness(some_python, app, options=["--rate", "1000"]).check())
 
 
-def test_descriptors_closed(harness, some_python, script):
-    """A program that closes everything costs precision, which is said, and nothing else."""
+def test_descriptors(harness, some_python, script):
+    """None of ours is there to be seen or closed."""
     app = script("""
         import os
         spin(300000)
+        print(sorted(os.listdir("/proc/self/fd")))
         os.closerange(3, 4096)
         opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
         spin(4000000)
-        print(opened, sum(os.fstat(fd).st_size for fd in opened))
+        print(opened, sorted(os.listdir("/proc/self/fd")))
         """)
     report = harness(some_python, app, options=["--rate", "1000"]).check()
-    assert any("coarser" in note for note in report.notes), report.notes
     assert report.share("spin") > 80
+    assert report.facts("totals")["samples"] > 0.85e-6 * report.processes[0]["cpu_counted"]
 
 
 def test_output_of_standard_tests(harness, some_python):
