@@ -29,8 +29,8 @@
 #define AGENT_STACK_WINDOW 2048 /* and where it leads on to another one */
 
 struct agent_settings {
-    bool active; /* the constructor found a session and everything it needs */
-    bool python_only; /* other processes are observed from outside */
+    bool active;         /* the constructor found a session and everything it needs */
+    bool python_only;    /* other processes are observed from outside */
     bool python_awaited; /* inert until an interpreter is loaded */
     int signal;
     uint64_t interval; /* ns of CPU between two samples; 0: no samples */

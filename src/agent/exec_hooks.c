@@ -1,7 +1,7 @@
 /*
- * The interposed exec functions. An exec keeps pending signals but not their handlers: a sample that
- * came due on the way would end the next program. (Timers need no care: the kernel takes theirs
- * away itself.)
+ * The interposed exec functions. An exec keeps pending signals but not their handlers: a sample
+ * that came due on the way would end the next program. (Timers need no care: the kernel takes
+ * theirs away itself.)
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -129,8 +129,7 @@ const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, si
     if (p->generation != t->slot->generation)
         forget(p, t->slot->generation);
     uint16_t n = 0, m = 0;
-    while (n < s->count && n < p->last_native &&
-           t->address[s->count - 1 - n] == p->last_address[n])
+    while (n < s->count && n < p->last_native && t->address[s->count - 1 - n] == p->last_address[n])
         n++;
     while (m < s->python && m < p->last_python &&
            same_frame(&p->frame[s->python - 1 - m], &p->last_frame[m]))

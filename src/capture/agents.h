@@ -34,13 +34,13 @@ struct agents_process {
     uint64_t interval;
     uint32_t flags; /* enum segment_flag, may gain bits until the end */
     uint32_t threads_refused;
-    bool execed;      /* at process_end: it goes on in another image */
-    bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
-    uint32_t python;  /* its interpreter, as in the segment's header; 0: none (yet) */
+    bool execed;     /* at process_end: it goes on in another image */
+    bool damaged;    /* the segment broke its own rules: forged, or overwritten by the target */
+    uint32_t python; /* its interpreter, as in the segment's header; 0: none (yet) */
     uint32_t python_lines;                 /* enum cpython_lines */
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
     void *user;                            /* the sink's, from `process` on */
-    const char *comm; /* bytes from the target: any but NUL */
+    const char *comm;                      /* bytes from the target: any but NUL */
     const char *exe;
 };
 
@@ -68,10 +68,10 @@ struct agents_thread {
 struct agents_sample {
     uint64_t time, value; /* value: CPU ns since the thread's previous sample */
     const uint64_t *address;
-    size_t count;       /* innermost first; out[0] is exact, the others are return addresses */
-    size_t interrupted; /* the other exact one, see unwind/walk.h; or 0 */
-    uint8_t reason;     /* enum unwind_reason */
-    uint8_t flags;      /* enum segment_sample_flag */
+    size_t count;           /* innermost first; out[0] is exact, the others are return addresses */
+    size_t interrupted;     /* the other exact one, see unwind/walk.h; or 0 */
+    uint8_t reason;         /* enum unwind_reason */
+    uint8_t flags;          /* enum segment_sample_flag */
     const uint64_t *python; /* frames, two words each: see wire/segment.h */
     size_t python_count;
     bool python_whole;

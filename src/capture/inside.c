@@ -19,7 +19,8 @@
 
 #define RING_PYTHON (1u << 20) /* recursion makes long samples */
 
-/* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped. */
+/* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
+ */
 struct cover {
     pid_t pid;
     uint64_t from, to;
@@ -146,8 +147,8 @@ static void on_mapping(void *context, struct agents_process *p, const struct age
 {
     struct session *s = context;
     if (!s->perf)
-        tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset, m->build_id,
-                 m->build_id_len, m->since);
+        tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset,
+                     m->build_id, m->build_id_len, m->since);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -233,10 +234,10 @@ static void write_queued(struct session *s, const struct queued *q)
 {
     struct thread *th = tasks_thread(&s->tasks, q->pid, q->tid, q->time);
     const struct python_stack *k = &q->stack;
-    uint32_t stack = k->python ? python_stack_of(&s->stacks, th->process->space, k,
-                                                 s->options->no_native)
-                               : stacks_of_addresses(&s->stacks, th->process->space, k->address,
-                                                     k->native, k->interrupted, k->native_whole);
+    uint32_t stack = k->python
+                         ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
+                         : stacks_of_addresses(&s->stacks, th->process->space, k->address,
+                                               k->native, k->interrupted, k->native_whole);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
 }
 
@@ -256,8 +257,8 @@ static void on_thread_end(void *context, struct agents_process *p, struct agents
         inside_write(s, UINT64_MAX);
     if (t->lost) {
         s->lost += t->lost;
-        writer_loss(s->writer, LOSS_RING_FULL, s->event[s->inside->event],
-                    thread_of(s, p, t)->id, t->lost);
+        writer_loss(s->writer, LOSS_RING_FULL, s->event[s->inside->event], thread_of(s, p, t)->id,
+                    t->lost);
     }
     s->target_extra += t->cost;
     python_thread_free(t->user);

@@ -1,7 +1,8 @@
 /*
- * Python code as the agents tell of it: each code object becomes a function of the recording, in the
- * module that is its source file, and each place in it a frame with its line. A process keeps what
- * it was told once; a thread knows which address means which, since an address may be used again.
+ * Python code as the agents tell of it: each code object becomes a function of the recording, in
+ * the module that is its source file, and each place in it a frame with its line. A process keeps
+ * what it was told once; a thread knows which address means which, since an address may be used
+ * again.
  */
 #ifndef SONDE_CAPTURE_PYTHON_H
 #define SONDE_CAPTURE_PYTHON_H

@@ -93,8 +93,8 @@ uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const 
     uint32_t stack = stacks_root(s, complete || !count);
     for (size_t i = count; i > 0; i--) {
         bool is_return = i - 1 != 0 && (!interrupted || i - 1 != interrupted);
-        stack = writer_stack(s->writer, stack,
-                             stacks_user_frame(s, space, address[i - 1], is_return));
+        stack =
+            writer_stack(s->writer, stack, stacks_user_frame(s, space, address[i - 1], is_return));
     }
     return stack;
 }

@@ -234,9 +234,8 @@ static int run(struct invocation *inv)
     if (rc)
         return rc;
     profile_init(&profile);
-    struct load_options load = {.from = o->filter.from,
-                                .to = o->filter.to,
-                                .hide_interpreter = !o->filter.interpreter};
+    struct load_options load = {
+        .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = profile_open(inv->argv[0], &load, &profile, &inv->error);
     if (!rc)
         rc = show(inv, &profile);

@@ -34,7 +34,8 @@ static const struct option options[] = {
      .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
     {0}};
 
-static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true, .python = true, .native = true};
+static const struct run_options defaults = {
+    .record = RECORD_DEFAULTS, .follow = true, .python = true, .native = true};
 
 static int status_of_exec(int code)
 {

@@ -50,8 +50,8 @@ struct cpython_ahead {
 struct cpython_memory {
     size_t (*read)(void *ctx, const struct cpython_piece *piece, size_t count);
     void *ctx;
-    struct cpython_ahead *ahead; /* or NULL: a call for each frame */
-    struct cpython_pages *pages; /* with read NULL: this process's own memory ... */
+    struct cpython_ahead *ahead;     /* or NULL: a call for each frame */
+    struct cpython_pages *pages;     /* with read NULL: this process's own memory ... */
     bool (*probe)(uint64_t address); /* ... and how a page of it is tried */
     uint64_t stack_low,
         stack_high; /* with pages: known to be readable, the walked thread's stack */

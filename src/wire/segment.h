@@ -84,9 +84,9 @@ struct segment_header {
     uint32_t modules_version;                     /* moves after each change of the table */
     uint32_t threads_refused;                     /* threads that found no slot or got no timer */
     struct segment_count unplaced[SEGMENT_KINDS]; /* of threads that had no slot */
-    uint32_t python;                   /* major << 16 | minor << 8 | micro; 0: none (yet) */
-    int32_t python_fault;              /* why one that is there cannot be read, or 0 */
-    uint32_t python_lines;             /* enum cpython_lines: of the tables in SEGMENT_CODE */
+    uint32_t python;       /* major << 16 | minor << 8 | micro; 0: none (yet) */
+    int32_t python_fault;  /* why one that is there cannot be read, or 0 */
+    uint32_t python_lines; /* enum cpython_lines: of the tables in SEGMENT_CODE */
     uint32_t spare;
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
     uint32_t exe_len;
@@ -127,12 +127,12 @@ struct segment_sample {
     uint64_t time;
     uint64_t value; /* CPU ns since the thread's previous sample */
     uint16_t count;
-    uint16_t interrupted; /* index of the first address that a signal interrupted, or 0 */
-    uint16_t guessed;     /* steps made by frame pointers */
-    uint8_t reason;       /* why the stack ends: enum unwind_reason */
-    uint8_t flags;        /* enum segment_sample_flag */
-    uint16_t python;      /* Python frames */
-    uint16_t shared;      /* outermost addresses that are left out ... */
+    uint16_t interrupted;   /* index of the first address that a signal interrupted, or 0 */
+    uint16_t guessed;       /* steps made by frame pointers */
+    uint8_t reason;         /* why the stack ends: enum unwind_reason */
+    uint8_t flags;          /* enum segment_sample_flag */
+    uint16_t python;        /* Python frames */
+    uint16_t shared;        /* outermost addresses that are left out ... */
     uint16_t python_shared; /* ... and Python frames: the ring's sample before has the same */
     uint8_t python_whole;   /* the Python frames reach the outermost one */
     uint8_t spare;

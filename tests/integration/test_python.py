@@ -84,7 +84,7 @@ def test_shares_and_lines(harness, python, script):
 
         def main():
             work = Work()
-            for i in range(150):
+            for i in range(250):
                 n = 500 + 137 * i % 1000
                 work.sixty(n)
                 work.thirty(n)
@@ -93,7 +93,7 @@ def test_shares_and_lines(harness, python, script):
 
         main()
         """)
-    run = harness(python, app, options=["--rate", "1000"])
+    run = harness(python, app, options=["--rate", "2000"])
     report = run.check()
     method = "Work.{}" if minor(python) >= 11 else "{}"
     whole = report.share("main")
@@ -103,7 +103,7 @@ def test_shares_and_lines(harness, python, script):
     check_quiet(report)
     facts = report.facts("totals")
     rate = facts["samples"] / (report.processes[0]["cpu_counted"] / 1e9)
-    assert rate > 850, "the kernel's tick would give 250 here"
+    assert rate > 1700, "the kernel's tick would give 250 here"
     lines = lines_of(run, "spin")
     assert lines[4] + lines[5] > 0.95 * sum(lines.values()), lines
 
