@@ -16,6 +16,7 @@ extern const struct command command_run;
 extern const struct command command_attach;
 extern const struct command command_report;
 extern const struct command command_graph;
+extern const struct command command_diff;
 extern const struct command command_symbolize;
 extern const struct command command_export;
 extern const struct command command_import;
@@ -29,6 +30,7 @@ static const struct command *const commands[] = {
     &command_attach,
     &command_report,
     &command_graph,
+    &command_diff,
     &command_symbolize,
     &command_export,
     &command_import,

@@ -97,8 +97,12 @@ struct agent_self {
     struct agent_thread *thread;
     uint64_t stack_low, stack_end; /* as the thread's; a forked child starts with these */
     int32_t tid;
-    bool hidden; /* the program believes that it blocks our signal */
+    bool hidden;   /* the program believes that it blocks our signal */
+    uint32_t gate; /* enum heap_gate */
+    struct heap_thread *heap;
 };
+
+_Static_assert(sizeof(struct agent_self) <= 64, "static TLS is scarce");
 
 extern struct agent_settings agent_settings;
 extern struct agent_process *agent_process; /* NULL until the constructor is done */

@@ -25,6 +25,7 @@ static uint32_t tree_size(const struct tree *t, uint32_t node)
 static void box_add(struct flame *f, const struct tree_node *n, uint64_t start)
 {
     *vector_push(&f->boxes) = (struct flame_box){.symbol = n->symbol,
+                                                 .node = (uint32_t)(n - f->tree->nodes.data),
                                                  .depth = n->depth,
                                                  .line = n->line,
                                                  .inlined = n->inlined,

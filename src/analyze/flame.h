@@ -15,17 +15,20 @@
 
 struct flame_box {
     uint32_t symbol; /* of the tree */
+    uint32_t node;   /* of the tree; 0 in a chart */
     uint32_t depth;  /* 0: the root, or a lane */
     uint32_t line;   /* 0: several, or unknown */
     bool inlined;
     uint64_t start, width; /* in the unit of x */
     uint64_t self, total;  /* in the unit of the selection */
     uint64_t self_count, total_count;
+    uint64_t before, after; /* of two profiles: totals in the unit of x */
 };
 
 struct flame {
     struct tree *tree;
     VECTOR(struct flame_box) boxes;
+    bool compares;   /* two profiles: x is the larger of the two, box by box */
     bool chart;      /* x is time in ns since the recording's start */
     uint64_t extent; /* x ends here */
     uint32_t depth;  /* of the deepest box */

@@ -14,6 +14,8 @@
 #define SCREEN_PROCESSES 5
 #define SCREEN_PATH 6
 #define SCREEN_NOTES 3
+/* Functions with longer names are not suggested: nobody types them. */
+#define NAME_TO_TYPE 60
 
 enum view_kind report_kind(const struct report *r)
 {
@@ -239,6 +241,8 @@ static const char *top_function(const struct view_section *next, const struct vi
     const char *text = name->text, *open = strchr(text, '(');
     bool call = open && open - text >= 8 && !strncmp(open - 8, "operator", 8);
     size_t len = open && open > text && !call ? (size_t)(open - text) : strlen(text);
+    if (len > NAME_TO_TYPE)
+        return NULL;
     return arena_strndup(next->arena, text, len);
 }
 

@@ -101,6 +101,11 @@ struct view_value view_number(uint64_t number)
     return (struct view_value){.known = true, .number = number};
 }
 
+struct view_value view_change(int64_t change)
+{
+    return (struct view_value){.known = true, .change = change};
+}
+
 struct view_value view_nonzero(uint64_t number)
 {
     return (struct view_value){.known = number != 0, .number = number};

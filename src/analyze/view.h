@@ -31,10 +31,12 @@ enum view_kind {
 /* Which member counts is said by the kind of the column or fact. */
 struct view_value {
     bool known; /* false: "-" on a terminal, null in JSON, nothing in CSV */
+    bool faint; /* of a change: chance may have made it, so it gets no colour */
     union {
         const char *text;
         uint64_t number;
         double percent;
+        int64_t change; /* in a column of changes, but for percentages */
     };
 };
 
@@ -47,8 +49,9 @@ struct view_column {
     enum view_kind kind;
     /* Narrowest terminal that shows it; VIEW_MACHINES keeps it to JSON and CSV. */
     unsigned from_width;
-    bool bar;  /* a percentage that wide terminals also draw */
-    bool fill; /* takes the width that is left; without one, the first text does */
+    bool bar;    /* a percentage that wide terminals also draw */
+    bool change; /* has a sign: more is worse. Not for texts, numbers and dates */
+    bool fill;   /* takes the width that is left; without one, the first text does */
     enum view_cut cut;
 };
 
@@ -132,6 +135,7 @@ void view_command(struct view_section *s, const char *line, const char *meaning)
 
 struct view_value view_text(struct view_section *s, const char *text); /* copies */
 struct view_value view_number(uint64_t number);
+struct view_value view_change(int64_t change);
 struct view_value view_percent(uint64_t part, uint64_t whole); /* 0 of 0 is 0 */
 /* The same, unknown if 0. */
 struct view_value view_nonzero(uint64_t number);

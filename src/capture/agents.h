@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "wire/heap.h"
 #include "wire/segment.h"
 
 struct agents_options {
@@ -25,6 +26,10 @@ struct agents_options {
     uint32_t rate;       /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes; /* of each thread, 0 for the usual size */
     bool python_only;    /* processes without Python stay as they are */
+    enum heap_mode heap;
+    uint64_t
+        heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
+    uint64_t heap_memory; /* 0 for the usual */
 };
 
 struct agents_process {
@@ -34,12 +39,15 @@ struct agents_process {
     uint64_t interval;
     uint32_t flags; /* enum segment_flag, may gain bits until the end */
     uint32_t threads_refused;
-    bool execed;     /* at process_end: it goes on in another image */
-    bool damaged;    /* the segment broke its own rules: forged, or overwritten by the target */
-    uint32_t python; /* its interpreter, as in the segment's header; 0: none (yet) */
-    uint32_t python_lines;                 /* enum cpython_lines */
+    bool execed;      /* at process_end: it goes on in another image */
+    bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
+    void *user;       /* the sink's, from `process` on */
+    const void *heap; /* its heap segment (wire/heap.h), once it came; believe nothing in it */
+    size_t heap_size;
+    uint32_t python;       /* its interpreter, as in the segment's header; 0: none (yet) */
+    uint32_t python_lines; /* enum cpython_lines */
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
-    void *user;                            /* the sink's, from `process` on */
+    void *python_user;                     /* the sink's as well */
     const char *comm;                      /* bytes from the target: any but NUL */
     const char *exe;
 };
@@ -99,6 +107,8 @@ struct agents_sink {
                    const struct agents_sample *s);
     void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);
     void (*process_end)(void *context, struct agents_process *p);
+    /* The process has handed over its heap segment: p->heap, until process_end. */
+    void (*heap)(void *context, struct agents_process *p);
     /* A process that is not observed; `why` is a clause for the user. */
     void (*refused)(void *context, pid_t pid, const char *why);
 };
@@ -115,6 +125,10 @@ int agents_fd(const struct agents *a); /* to poll for reading */
 void agents_drain(struct agents *a, const struct agents_sink *sink, void *context);
 /* The last call: drains, then ends every process that is left. */
 void agents_finish(struct agents *a, const struct agents_sink *sink, void *context);
+
+/* The page that all processes of a session with a heap share, or NULL. Any of them may have written
+ * anything to it. */
+struct heap_tree *agents_tree(const struct agents *a);
 
 size_t agents_processes(const struct agents *a); /* alive now */
 

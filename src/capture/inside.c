@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "capture/heap.h"
 #include "capture/python.h"
 #include "capture/queue.h"
 #include "capture/session_internal.h"
@@ -78,7 +79,8 @@ static bool is_static(const char *path)
     return is_elf && !has_loader;
 }
 
-static int start_agents(struct session *s, bool python_only, struct error *err)
+/* What the agents are to do: sample every process, or those with Python beside perf, or none. */
+static int start_agents(struct session *s, bool sampling, bool python, struct error *err)
 {
     char library[PATH_MAX];
     int rc = find_library(library, sizeof library, err);
@@ -90,35 +92,52 @@ static int start_agents(struct session *s, bool python_only, struct error *err)
     struct agents_options o = {.library = library,
                                .preload = getenv("LD_PRELOAD"),
                                .rows = s->modules.cache,
-                               .rate = (uint32_t)(rate ? rate : 1),
+                               .rate = !sampling && !python ? 0 : (uint32_t)(rate ? rate : 1),
                                .ring_bytes = RING_PYTHON,
-                               .python_only = python_only};
-    return agents_new(&o, &s->agents, err);
+                               .python_only = python,
+                               .heap = s->options->heap,
+                               .heap_interval = s->options->heap_interval,
+                               .heap_memory = s->options->agent_memory};
+    rc = agents_new(&o, &s->agents, err);
+    if (rc == 0 && o.heap != HEAP_OFF && !s->heaps)
+        s->heaps = heaps_new(s);
+    return rc;
 }
 
-int inside_open_for_python(struct session *s, struct error *err)
+/* Beside perf. Without the library there are no Python frames, which is no failure. */
+static int open_beside(struct session *s, struct error *err)
 {
     const struct perf_options *p = &s->options->perf;
-    s->inside = memory_alloc(sizeof *s->inside);
+    bool heap = s->options->heap != HEAP_OFF;
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
-    return s->inside->event == p->events ? 0 : start_agents(s, true, err);
+    bool python = !s->options->no_python && s->inside->event < p->events;
+    if (!heap && !python)
+        return 0;
+    int rc = start_agents(s, false, python, err);
+    if (!rc || heap)
+        return rc;
+    char note[300];
+    snprintf(note, sizeof note, "Python is seen from outside only: %.200s", err->text);
+    writer_note(s->writer, NOTE_INFO, note);
+    *err = (struct error){0};
+    return 0;
 }
 
-int inside_open(struct session *s, struct error *err)
+int inside_open(struct session *s, bool sampling, struct error *err)
 {
     char program[PATH_MAX];
     const struct perf_options *p = &s->options->perf;
-    if (p->events != 1 || !p->event[0].timed)
+    if (sampling && (p->events != 1 || !p->event[0].timed))
         return error_set(err, FAULT_SYSTEM,
                          "only the event cpu can be sampled without perf events");
-    if (launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
+    if ((sampling || s->options->heap != HEAP_OFF) &&
+        launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
         return error_set(err, FAULT_SYSTEM,
                          "%s is statically linked, so it can only be recorded with perf events",
                          program);
-    inside_close(s);
     s->inside = memory_alloc(sizeof *s->inside);
-    return start_agents(s, false, err);
+    return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
 }
 
 const char *const *inside_environment(const struct session *s)
@@ -131,16 +150,19 @@ int inside_fd(const struct session *s)
     return agents_fd(s->agents);
 }
 
+/* With perf, its records tell who runs what; the agents' words are for Python and the heap. */
 static void on_process(void *context, struct agents_process *p)
 {
     struct session *s = context;
-    p->user = python_process_new(s->writer, &s->modules, p);
+    p->python_user = python_process_new(s->writer, &s->modules, p);
     if (s->perf)
-        return; /* which tells of everything but samples, in its own time */
-    if (tasks_find(&s->tasks, p->pid) && p->epoch)
+        ;
+    else if (tasks_find(&s->tasks, p->pid) && p->epoch)
         tasks_on_exec(&s->tasks, p->pid, p->comm, p->start);
     else if (!tasks_find(&s->tasks, p->pid))
         tasks_on_fork(&s->tasks, p->pid, p->pid, p->parent, p->parent, p->start);
+    if (s->heaps)
+        heaps_on_process(s->heaps, p);
 }
 
 static void on_mapping(void *context, struct agents_process *p, const struct agents_mapping *m)
@@ -149,6 +171,15 @@ static void on_mapping(void *context, struct agents_process *p, const struct age
     if (!s->perf)
         tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset,
                      m->build_id, m->build_id_len, m->since);
+    if (s->heaps)
+        heaps_on_mapping(s->heaps, p, m);
+}
+
+static void on_heap(void *context, struct agents_process *p)
+{
+    struct session *s = context;
+    if (s->heaps)
+        heaps_on_heap(s->heaps, p);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -217,7 +248,7 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
     memcpy(k->address, sample->address, sample->count * sizeof *k->address);
     for (size_t i = 0; i < sample->python_count; i++) {
         const uint64_t *word = &sample->python[2 * i];
-        k->frame[i] = python_frame(p->user, t->user, word[0], (int32_t)(uint32_t)word[1]);
+        k->frame[i] = python_frame(p->python_user, t->user, word[0], (int32_t)(uint32_t)word[1]);
         k->flags[i] = (uint32_t)(word[1] >> 32);
     }
     queue_add(&s->inside->queue, q);
@@ -227,7 +258,7 @@ static void on_code(void *context, struct agents_process *p, struct agents_threa
                     const struct agents_code *c)
 {
     (void)context;
-    python_on_code(p->user, t->user, c);
+    python_on_code(p->python_user, t->user, c);
 }
 
 static void write_queued(struct session *s, const struct queued *q)
@@ -289,12 +320,15 @@ static void on_process_end(void *context, struct agents_process *p)
 {
     struct session *s = context;
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
-        if ((p->flags & remarks[i].flag) && !(s->remarked & remarks[i].flag))
+        if ((!s->perf || p->python) && (p->flags & remarks[i].flag) &&
+            !(s->remarked & remarks[i].flag))
             writer_note(s->writer, NOTE_WARNING, remarks[i].text);
     s->remarked |= p->flags;
-    const struct python_process *python = p->user;
+    struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
-    python_process_free(p->user);
+    python_process_free(python);
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
     if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }
@@ -303,10 +337,7 @@ static void on_refused(void *context, pid_t pid, const char *why)
 {
     struct session *s = context;
     char note[256];
-    snprintf(note, sizeof note,
-             s->perf ? "process %d has no Python frames: %.180s"
-                     : "process %d was not sampled: %.180s",
-             pid, why);
+    snprintf(note, sizeof note, "process %d was not observed from inside: %.180s", pid, why);
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
@@ -316,6 +347,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .code = on_code,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
+                                        .heap = on_heap,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
@@ -324,6 +356,8 @@ void inside_collect(struct session *s)
     agents_drain(s->agents, &sink, s);
     if (!s->perf)
         inside_write(s, UINT64_MAX);
+    if (s->heaps)
+        heaps_tick(s->heaps, clock_now());
 }
 
 void inside_finish(struct session *s)
@@ -336,6 +370,8 @@ void inside_finish(struct session *s)
                  (unsigned long long)s->inside->gone);
         writer_note(s->writer, NOTE_WARNING, note);
     }
+    if (s->heaps)
+        heaps_finish(s->heaps);
     if (s->perf)
         return;
     writer_note(s->writer, NOTE_INFO,
@@ -346,7 +382,9 @@ void inside_finish(struct session *s)
 
 void inside_close(struct session *s)
 {
+    heaps_free(s->heaps);
     agents_free(s->agents);
+    s->heaps = NULL;
     s->agents = NULL;
     if (!s->inside)
         return;

@@ -1,7 +1,7 @@
 /*
- * Sampling from inside the target, where perf is not to be had: the agents' words turned into
- * the recording's. The agent is preloaded into every process of the tree that is dynamically
- * linked.
+ * What agents in the targets tell, turned into the recording's words: samples where perf is not to
+ * be had; beside perf, samples of processes that run Python, and the heap. The agent is preloaded
+ * into every process of the tree that is dynamically linked, and stays inert where it has no work.
  */
 #ifndef SONDE_INSIDE_H
 #define SONDE_INSIDE_H
@@ -11,13 +11,12 @@
 
 struct session;
 
-/* Sets up the session socket and what the command's environment needs. FAULT_SYSTEM where the agent
- * cannot work: its library is missing, or the program is statically linked. */
-int inside_open(struct session *s, struct error *err);
+/* Sets up the session socket and what the command's environment needs. `sampling`: by timers in
+ * every process; else what there is to do beside perf, and s->agents stays NULL if that is nothing.
+ * FAULT_SYSTEM where the agent is needed and cannot work: its library is missing, or the program is
+ * statically linked. */
+int inside_open(struct session *s, bool sampling, struct error *err);
 /* "K=V" strings for the command, NULL-terminated. */
-/* The same beside perf: the agent wakes up in processes that run Python, and only there. Opens
- * nothing, and s->agents stays NULL, if no event is sampled by time. */
-int inside_open_for_python(struct session *s, struct error *err);
 const char *const *inside_environment(const struct session *s);
 int inside_fd(const struct session *s);
 void inside_collect(struct session *s);

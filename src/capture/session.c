@@ -94,6 +94,7 @@ static void raise_file_limit(void)
     }
 }
 
+/* Ours alone too: the command has its own signals since before. */
 static int open_signals(struct session *s, struct error *err)
 {
     sigset_t set;
@@ -102,6 +103,7 @@ static int open_signals(struct session *s, struct error *err)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         sigaddset(&set, wanted[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write like any other */
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals < 0 ? error_errno(err, FAULT_SYSTEM, "cannot wait for signals") : 0;
 }
@@ -181,12 +183,8 @@ static int attach_all(struct session *s, struct error *err)
 static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
     *unavailable = false;
-    struct error why = {0};
     struct launch_options o = *s->options->launch;
-    if (!s->options->no_python && inside_open_for_python(s, &why))
-        writer_note(s->writer, NOTE_INFO, why.text);
-    if (s->agents)
-        o.agent = inside_environment(s);
+    o.agent = s->agents ? inside_environment(s) : NULL;
     int rc = launch_start(&o, &s->launch, err);
     if (rc)
         return rc;
@@ -206,7 +204,8 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 static int prepare_inside(struct session *s, struct error *err)
 {
     struct error why = *err, also = {0};
-    int rc = inside_open(s, &also);
+    inside_close(s);
+    int rc = inside_open(s, true, &also);
     if (rc)
         return error_set(err, rc, "%.300s; and %.250s", why.text, also.text);
     *err = (struct error){0};
@@ -218,7 +217,10 @@ static int prepare_inside(struct session *s, struct error *err)
 static int start_command(struct session *s, struct error *err)
 {
     bool unavailable;
-    int rc = prepare_perf(s, &unavailable, err);
+    int rc = inside_open(s, false, err);
+    if (rc)
+        return rc;
+    rc = prepare_perf(s, &unavailable, err);
     if (rc && unavailable)
         rc = prepare_inside(s, err);
     if (rc)
@@ -450,8 +452,8 @@ static int begin(struct session *s, struct error *err)
     s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
-    declare_events(s);
     s->perf = perf_new(&o->perf);
+    declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);

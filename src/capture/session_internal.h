@@ -13,7 +13,8 @@ struct session {
     struct session_result *result;
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
-    struct agents *agents; /* samplers inside the target, see inside.h; beside perf for Python */
+    struct agents *agents; /* samplers inside the target, see inside.h; with perf for Python and */
+    struct heaps *heaps;   /* the heap, or NULL */
     struct inside *inside; /* what they brought */
     struct modules modules;
     struct tasks tasks;

@@ -106,6 +106,11 @@ static uint32_t user_stack(struct stacks *s, const struct space *space, const st
     if (!r->regs)
         return 0; /* a kernel thread, or code that runs before there is a stack */
     unwind_regs_from_perf(&regs, UNWIND_PERF_MASK, r->regs, r->regs_len);
+    if (r->in_kernel && !space_find(space, regs.value[UNWIND_IP])) {
+        /* In exec: the registers are the old program's, which is gone, and the new one has none. */
+        s->whole++;
+        return 0;
+    }
     struct remote remote = {.pid = r->pid, .record = r, .sp = regs.value[UNWIND_SP]};
     struct unwind_memory memory = {.start = remote.sp,
                                    .data = r->stack,

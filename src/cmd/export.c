@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
-#include "formats/open.h"
+#include "cmd/reading.h"
 #include "formats/sink_file.h"
 
 struct export_choices {
@@ -142,7 +142,7 @@ static int export_run(struct invocation *inv)
                                 .hide_interpreter = !chosen->interpreter,
                                 .keep_samples = format->timed};
     profile_init(&p);
-    rc = profile_open(inv->argv[0], &load, &p, &inv->error);
+    rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
     if (!rc)
         rc = write_profile(inv, &p, format);
     profile_release(&p);

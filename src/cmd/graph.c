@@ -1,26 +1,15 @@
 /* `sonde graph`: a flame graph, icicle or flame chart of a recording, as SVG or HTML. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "analyze/flame.h"
-#include "base/clock.h"
-#include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
-#include "formats/open.h"
+#include "cmd/picture.h"
+#include "cmd/reading.h"
 #include "render/flame.h"
 
 /* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
  * box for every change, need a bound. */
 #define SVG_MIN 0.02
 #define CHART_MIN 0.001
-#define PROGRESS_AFTER 700000000ull
-
-enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
 
 struct graph_options {
     const char *output, *title;
@@ -34,14 +23,13 @@ struct graph_options {
 static const struct graph_options defaults = {.width = 1200, .filter = FILTER_DEFAULTS};
 
 static const char *const kinds[] = {"flame", "icicle", "flamechart", NULL};
-static const char *const formats[] = {"by-name", "svg", "html", NULL};
 
 #define AT(kind, field) OPTION_##kind##_AT(struct graph_options, field)
 
 static const struct option options[] = {
     {"output", 'o', AT(TEXT, output), .placeholder = "FILE",
      .help = "Where to write; - is standard output. The ending, .svg or .html, says what."},
-    {"format", 0, AT(CHOICE, format), .placeholder = "FORMAT", .choices = formats,
+    {"format", 0, AT(CHOICE, format), .placeholder = "FORMAT", .choices = picture_formats,
      .default_text = "by the ending of FILE",
      .help = "svg is one picture, also for image viewers; html is a page for large graphs."},
     {"kind", 'k', AT(CHOICE, kind), .placeholder = "KIND", .choices = kinds,
@@ -69,107 +57,16 @@ static const struct command_example examples[] = {
     {"sonde graph app.sonde -o start.html --kind flamechart --to 2s", "the first seconds in order"},
     {0}};
 
-static const char *const see_also[] = {"report", "export", NULL};
-
-/* Where the graph goes: a file, or standard output. */
-struct output {
-    int fd;
-    const char *path;
-};
-
-/* Replaces a plain file; anything else that has the name is left as it is. */
-static int output_open(struct output *out, const char *path, struct error *err)
-{
-    struct stat st;
-    *out = (struct output){.fd = STDOUT_FILENO, .path = "standard output"};
-    if (!strcmp(path, "-"))
-        return 0;
-    out->path = path;
-    out->fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
-    if (out->fd < 0 && (errno == ELOOP || errno == ENXIO))
-        return error_set(err, FAULT_SYSTEM,
-                         "cannot write %s: it is a %s, not a plain file; name another, or use -o - "
-                         "and redirect",
-                         path, errno == ELOOP ? "symbolic link" : "pipe or socket");
-    if (out->fd < 0)
-        return error_errno(err, FAULT_SYSTEM, "cannot write %s", path);
-    if (fstat(out->fd, &st) || !S_ISREG(st.st_mode)) {
-        close(out->fd);
-        return error_set(err, FAULT_SYSTEM,
-                         "cannot write %s: it is not a plain file; name another, or use -o - and "
-                         "redirect",
-                         path);
-    }
-    if (ftruncate(out->fd, 0)) {
-        close(out->fd);
-        return error_errno(err, FAULT_SYSTEM, "cannot empty %s", path);
-    }
-    return 0;
-}
-
-static int output_write(void *context, const char *data, size_t len)
-{
-    const struct output *out = context;
-    return io_write(out->fd, data, len);
-}
-
-/* A reader that has seen enough is no fault. */
-static int output_close(struct output *out, int failed, struct error *err)
-{
-    if (failed && !(errno == EPIPE && out->fd == STDOUT_FILENO)) {
-        error_errno(err, FAULT_SYSTEM, "cannot write %s", out->path);
-        if (out->fd != STDOUT_FILENO)
-            close(out->fd);
-        return FAULT_SYSTEM;
-    }
-    if (out->fd != STDOUT_FILENO && close(out->fd))
-        return error_errno(err, FAULT_SYSTEM, "cannot write %s", out->path);
-    return 0;
-}
-
-/* Progress of loading, on a terminal, once it has taken a while. */
-struct progress {
-    uint64_t began, shown;
-    bool on;
-};
-
-static void progress_show(void *context, uint64_t done, uint64_t size)
-{
-    struct progress *pr = context;
-    uint64_t now = clock_now();
-    if (now - pr->began < PROGRESS_AFTER || now - pr->shown < 100000000 || !size)
-        return;
-    pr->shown = now;
-    pr->on = true;
-    fprintf(stderr, "\rreading %3.0f %%", 100.0 * (double)done / (double)size);
-}
+static const char *const see_also[] = {"report", "diff", "export", NULL};
 
 static int load(const struct invocation *inv, struct profile *p, struct error *err)
 {
     const struct graph_options *o = inv->options;
-    struct progress pr = {.began = clock_now()};
     struct load_options lo = {.from = o->filter.from,
                               .to = o->filter.to,
                               .hide_interpreter = !o->filter.interpreter,
-                              .keep_samples = o->kind == FLAME_CHART,
-                              .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
-                              .context = &pr};
-    int result = profile_open(inv->argv[0], &lo, p, err);
-    if (pr.on)
-        fputs("\r\033[K", stderr);
-    return result;
-}
-
-static int write_graph(const struct graph_options *o, const struct flame_picture *picture,
-                       bool html, struct error *err)
-{
-    struct output out;
-    int result = output_open(&out, o->output, err);
-    if (result)
-        return result;
-    int failed =
-        html ? flame_html(picture, output_write, &out) : flame_svg(picture, output_write, &out);
-    return output_close(&out, failed, err);
+                              .keep_samples = o->kind == FLAME_CHART};
+    return reading_open(inv->argv[0], NULL, &lo, p, err);
 }
 
 static int draw(const struct invocation *inv, const struct profile *p, bool html, struct error *err)
@@ -208,7 +105,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
                                     .title = o->title,
                                     .width = (uint32_t)o->width,
                                     .min_percent = min};
-    result = write_graph(o, &picture, html, err);
+    result = picture_write(o->output, &picture, html, err);
     flame_release(&flame);
     tree_release(&tree);
     selection_release(&s);
@@ -220,16 +117,8 @@ static int check(const struct graph_options *o, bool *html, struct error *err)
     if (!o->output)
         return error_set(err, FAULT_USAGE,
                          "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
-    *html = o->format == PICTURE_HTML;
-    if (o->format != PICTURE_BY_NAME)
-        return filter_check(&o->filter, err);
-    *html = text_ends(o->output, ".html") || text_ends(o->output, ".htm");
-    if (!*html && !text_ends(o->output, ".svg"))
-        return error_set(err, FAULT_USAGE,
-                         "-o %s does not say which format: end it in .svg or .html, or add "
-                         "--format",
-                         o->output);
-    return filter_check(&o->filter, err);
+    int result = picture_format(o->output, (enum picture_format)o->format, html, err);
+    return result ? result : filter_check(&o->filter, err);
 }
 
 static int run(struct invocation *inv)

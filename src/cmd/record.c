@@ -50,11 +50,18 @@ static int parse_events(const struct option_list *list, struct perf_options *p, 
     return 0;
 }
 
-/* One line that is written over and over; cleared before anything else is said. The cursor goes back
- * to its start, so that what the program prints takes its place. */
+struct progress {
+    bool shown;
+    bool shared; /* the command prints on the same terminal: its prompts must not be wiped out */
+};
+
+/* One line that is written over and over; cleared before anything else is said. The cursor goes
+ * back to its start, so that what a program prints takes its place. */
 static void show_progress(void *context, const struct session_progress *p)
 {
-    bool *shown = context;
+    struct progress *progress = context;
+    if (progress->shared && p->phase == SESSION_RECORDING)
+        return;
     struct text t = TEXT_INIT;
     text_add(&t, "\r\033[Ksonde: ");
     if (p->phase == SESSION_SYMBOLIZING) {
@@ -77,7 +84,7 @@ static void show_progress(void *context, const struct session_progress *p)
     fputs(t.data, stderr);
     fflush(stderr);
     text_release(&t);
-    *shown = true;
+    progress->shown = true;
 }
 
 static void say_result(const char *output, const struct session_result *r)
@@ -107,7 +114,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     int rc = parse_events(&o->events, &session->perf, err);
     if (rc)
         return rc;
-    bool shown = false;
+    struct progress progress = {.shared = session->launch && isatty(STDOUT_FILENO)};
     char *output = o->output ? memory_strdup(o->output) : default_name(name);
     session->output = output;
     session->replace = o->force;
@@ -116,10 +123,10 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->debuginfod = o->debuginfod;
     if (!o->quiet && isatty(STDERR_FILENO)) {
         session->progress = show_progress;
-        session->context = &shown;
+        session->context = &progress;
     }
     rc = session_run(session, result, err);
-    if (shown)
+    if (progress.shown)
         fputs("\r\033[K", stderr);
     if (!rc && !o->quiet) {
         say_result(output, result);

@@ -1,20 +1,14 @@
 /* `sonde report`: tables from a recording, for people or as JSON and CSV. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "analyze/report.h"
-#include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
+#include "cmd/printing.h"
+#include "cmd/reading.h"
 #include "cmd/spelling.h"
-#include "formats/open.h"
-#include "render/csv.h"
 #include "render/excerpt.h"
-#include "render/terminal.h"
-#include "render/view_json.h"
 
 #define SCREEN_TOP 8
 #define TABLE_TOP 40
@@ -75,7 +69,7 @@ static const struct command_example examples[] = {
      "the dearest function, for a script"},
     {0}};
 
-static const char *const see_also[] = {"graph", "export", "diff", NULL};
+static const char *const see_also[] = {"run", "graph", "export", "symbolize", NULL};
 
 /* Puts the nearest name after the sentence: "did you mean parse_line?" */
 static void add_nearest(const struct tree *t, const char *function, struct error *err)
@@ -128,37 +122,6 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
     return rc;
 }
 
-static int put_out(void *context, const char *data, size_t len)
-{
-    (void)context;
-    return io_write(STDOUT_FILENO, data, len);
-}
-
-static int print_view(const struct view *v, const struct report_options *o, struct error *err)
-{
-    int rc;
-    if (o->json) {
-        struct json j;
-        json_init(&j, put_out, NULL);
-        j.pretty = isatty(STDOUT_FILENO);
-        view_json(v, &j);
-        text_add_char(&j.out, '\n');
-        rc = json_finish(&j);
-        json_release(&j);
-    } else {
-        struct text out = TEXT_INIT;
-        if (o->csv)
-            csv_write(v, &out);
-        else
-            terminal_write(v, terminal_style_of(STDOUT_FILENO), &out);
-        rc = put_out(NULL, out.data, out.len);
-        text_release(&out);
-    }
-    if (rc && errno != EPIPE)
-        return error_errno(err, FAULT_SYSTEM, "cannot write the report");
-    return 0;
-}
-
 static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
@@ -191,7 +154,7 @@ static int show(struct invocation *inv, const struct profile *p)
                        .source_context = source};
     rc = make_view(&view, &r, inv, &inv->error);
     if (!rc)
-        rc = print_view(&view, o, &inv->error);
+        rc = view_print(&view, o->json, o->csv, &inv->error);
     /* A table without a single sample is an answer, but not the one that was asked for. */
     if (!rc && !selection.count && !o->notes) {
         error_set(&inv->error, FAULT_MISSING,
@@ -236,7 +199,7 @@ static int run(struct invocation *inv)
     profile_init(&profile);
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
-    rc = profile_open(inv->argv[0], &load, &profile, &inv->error);
+    rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);

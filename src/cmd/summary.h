@@ -2,8 +2,8 @@
 #ifndef SONDE_SUMMARY_H
 #define SONDE_SUMMARY_H
 
-/* Prints it on descriptor `fd` in its width and colours. Says nothing if the recording cannot be read: the
- * caller has told where it is. */
+/* Prints it on descriptor `fd` in its width and colours. Says nothing if the recording cannot be
+ * read: the caller has told where it is. */
 void summary_print(const char *recording, int fd);
 
 #endif

@@ -394,6 +394,24 @@ static bool on_loss(struct loader *l, struct cursor *c)
     return true;
 }
 
+static bool on_heap(struct loader *l, struct cursor *c)
+{
+    struct profile_heap h = {.process = get(c, &l->processes)};
+    h.time = cursor_varint(c);
+    h.peak = cursor_varint(c);
+    h.peak_time = cursor_varint(c);
+    h.live = cursor_varint(c);
+    h.live_blocks = cursor_varint(c);
+    h.allocations = cursor_varint(c);
+    h.lost = cursor_varint(c);
+    h.frees = cursor_varint(c);
+    h.unknown_frees = cursor_varint(c);
+    if (c->bad)
+        return false;
+    *vector_push(&l->profile->heaps) = h;
+    return true;
+}
+
 static bool on_note(struct loader *l, struct cursor *c)
 {
     uint64_t level = cursor_varint(c);
@@ -457,6 +475,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_END] = on_end,
         [RECORD_MODULE_NOTE] = on_module_note,
         [RECORD_CELLS] = on_cells,
+        [RECORD_HEAP] = on_heap,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

@@ -20,14 +20,16 @@ static void add_text(struct text *out, const char *s)
     text_release(&clean);
 }
 
-static void add_value(struct text *out, enum view_kind kind, struct view_value value)
+static void add_value(struct text *out, const struct view_column *as, struct view_value value)
 {
     if (!value.known)
         return;
-    if (kind == VIEW_TEXT)
+    if (as->kind == VIEW_TEXT)
         add_text(out, value.text);
-    else if (kind == VIEW_PERCENT)
+    else if (as->kind == VIEW_PERCENT)
         text_format(out, "%.10g", value.percent);
+    else if (as->change)
+        text_format(out, "%lld", (long long)value.change);
     else
         text_format(out, "%llu", (unsigned long long)value.number);
 }
@@ -47,7 +49,7 @@ void csv_write(const struct view *v, struct text *out)
             text_format(out, "%u,", s->rows.data[row].depth);
         for (size_t i = 0; i < s->column_count; i++) {
             text_add(out, i ? "," : "");
-            add_value(out, s->columns[i].kind, s->cells.data[row * s->column_count + i]);
+            add_value(out, &s->columns[i], s->cells.data[row * s->column_count + i]);
         }
         text_add(out, "\r\n");
     }

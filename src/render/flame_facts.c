@@ -29,6 +29,17 @@ enum flame_tone flame_tone_of(const struct tree_symbol *symbol, bool inlined)
     }
 }
 
+int flame_change_of(const struct flame_box *box)
+{
+    static const double steps[] = {0.02, 0.10, 0.30, 0.60};
+    uint64_t larger = box->before > box->after ? box->before : box->after;
+    double by = larger ? ((double)box->after - (double)box->before) / (double)larger : 0;
+    int level = 0;
+    while (level < 4 && (by < 0 ? -by : by) >= steps[level])
+        level++;
+    return by < 0 ? -level : level;
+}
+
 void flame_add_value(struct text *out, enum value_unit unit, uint64_t value)
 {
     if (unit == UNIT_NANOSECONDS)
@@ -77,6 +88,14 @@ void flame_add_facts(struct text *out, const struct flame_picture *picture)
     const struct profile *p = s->profile;
     double cost = flame_cost_percent(p);
     text_format(out, "%s ", s->label.data);
+    if (picture->flame->compares) {
+        const struct flame_box *root = picture->flame->boxes.data;
+        flame_add_value(out, s->unit, root->before);
+        text_add(out, " → ");
+        flame_add_value(out, s->unit, root->after);
+        text_add(out, " · red has grown, blue has shrunk");
+        return;
+    }
     flame_add_value(out, s->unit, s->value);
     if (p->end > p->start) {
         text_add(out, " in ");

@@ -86,10 +86,10 @@ static void put_symbols(struct page *g)
 {
     static const char *const fields[] = {"name", "module", "file", "line", "tone"};
     json_key(&g->j, "symbols");
-    json_object(&g->j);
+    json_open_object(&g->j);
     for (int field = 0; field < 5; field++) {
         json_key(&g->j, fields[field]);
-        json_array(&g->j);
+        json_open_array(&g->j);
         for (size_t i = 0; i < g->symbols.len; i++)
             json_uint(
                 &g->j,
@@ -98,9 +98,9 @@ static void put_symbols(struct page *g)
     }
     json_end(&g->j);
     json_key(&g->j, "strings");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < g->strings.len; i++)
-        json_string(&g->j, g->strings.text[i]);
+        json_text(&g->j, g->strings.text[i]);
     json_end(&g->j);
 }
 
@@ -118,9 +118,9 @@ static uint64_t box_field(const struct page *g, const struct flame_box *box, int
     case 4:
         return box->line;
     case 5:
-        return box->start;
+        return g->picture->flame->compares ? box->before : box->start;
     default:
-        return box->width;
+        return g->picture->flame->compares ? box->after : box->width;
     }
 }
 
@@ -142,7 +142,7 @@ static void put_rest(struct page *g)
         }
     }
     json_key(&g->j, "rest");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < f->boxes.len; i++) {
         if (!left[i].total)
             continue;
@@ -159,18 +159,19 @@ static void put_boxes(struct page *g)
 {
     static const char *const fields[] = {"depth", "symbol", "self", "count",
                                          "line",  "start",  "width"};
+    static const char *const sides[] = {"before", "after"};
     const struct flame *f = g->picture->flame;
     json_key(&g->j, "boxes");
-    json_object(&g->j);
-    for (int field = 0; field < (f->chart ? 7 : 5); field++) {
-        json_key(&g->j, fields[field]);
-        json_array(&g->j);
+    json_open_object(&g->j);
+    for (int field = 0; field < (f->chart || f->compares ? 7 : 5); field++) {
+        json_key(&g->j, f->compares && field >= 5 ? sides[field - 5] : fields[field]);
+        json_open_array(&g->j);
         for (size_t i = 0; i < f->boxes.len; i++)
             json_uint(&g->j, box_field(g, &f->boxes.data[i], field));
         json_end(&g->j);
     }
     json_key(&g->j, "inlined"); /* few: their indices */
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < f->boxes.len; i++)
         if (f->boxes.data[i].inlined)
             json_uint(&g->j, i);
@@ -189,6 +190,7 @@ static void put_facts(struct page *g)
     const char *host = profile_meta_get(p, "host");
     json_put_string(&g->j, "kind", kinds[g->picture->kind]);
     json_put_string(&g->j, "title", flame_title(g->picture));
+    json_put_bool(&g->j, "compares", g->picture->flame->compares);
     json_put_string(&g->j, "event", s->label.data);
     json_put_string(&g->j, "unit", units[s->unit]);
     json_put_uint(&g->j, "scale", g->scale);
@@ -208,19 +210,19 @@ static void put_facts(struct page *g)
     json_put_uint(&g->j, "pruned", g->picture->flame->pruned);
     json_put_double(&g->j, "min", g->picture->min_percent);
     json_key(&g->j, "notes");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < p->notes.len; i++)
         if (p->notes.data[i].level == NOTE_WARNING)
-            json_string(&g->j, profile_text(p, p->notes.data[i].text));
+            json_text(&g->j, profile_text(p, p->notes.data[i].text));
     json_end(&g->j);
 }
 
 static void put_tones(struct page *g)
 {
     json_key(&g->j, "tones");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (int i = 0; i < TONES; i++)
-        json_string(&g->j, flame_tone_names[i]);
+        json_text(&g->j, flame_tone_names[i]);
     json_end(&g->j);
 }
 
@@ -243,7 +245,7 @@ static void add_head(struct text *out, const char *title)
 static int write_data(struct page *g, flame_sink *sink, void *context)
 {
     json_init(&g->j, sink, context);
-    json_object(&g->j);
+    json_open_object(&g->j);
     put_facts(g);
     put_tones(g);
     put_symbols(g);

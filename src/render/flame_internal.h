@@ -21,6 +21,9 @@ enum flame_tone {
 enum flame_tone flame_tone_of(const struct tree_symbol *symbol, bool inlined);
 extern const char *const flame_tone_names[TONES];
 
+/* How a box changed, from -4 (vanished, or nearly) over 0 to 4 (new, or nearly). */
+int flame_change_of(const struct flame_box *box);
+
 /* A value of the selection, for people. */
 void flame_add_value(struct text *out, enum value_unit unit, uint64_t value);
 void flame_add_percent(struct text *out, uint64_t part, uint64_t whole);

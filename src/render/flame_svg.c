@@ -77,6 +77,39 @@ static void add_label(struct text *out, struct text *scratch, const char *name, 
         text_add(out, "…");
 }
 
+static void add_change(struct svg *v, const struct flame_box *box)
+{
+    enum value_unit unit = v->picture->selection->unit;
+    const struct flame_box *root = v->picture->flame->boxes.data;
+    flame_add_value(&v->out, unit, box->before);
+    text_add(&v->out, " (");
+    flame_add_percent(&v->out, box->before, root->before);
+    text_add(&v->out, ") before, ");
+    flame_add_value(&v->out, unit, box->after);
+    text_add(&v->out, " (");
+    flame_add_percent(&v->out, box->after, root->after);
+    text_add(&v->out, ") after");
+    if (box->before)
+        text_format(&v->out, ", %+.1f %%",
+                    100 * ((double)box->after - (double)box->before) / (double)box->before);
+    else
+        text_add(&v->out, ", new");
+}
+
+static void add_cost(struct svg *v, const struct flame_box *box)
+{
+    const struct selection *s = v->picture->selection;
+    struct text *out = &v->out;
+    flame_add_value(out, s->unit, box->total);
+    text_add(out, " (");
+    flame_add_percent(out, box->total, s->value);
+    text_add(out, "), self ");
+    flame_add_value(out, s->unit, box->self);
+    text_add(out, ", ");
+    text_add_count(out, box->total_count);
+    text_add(out, box->total_count == 1 ? " sample" : " samples");
+}
+
 /* The details that hovering shows; the first line is the name, alone. */
 static void add_details(struct svg *v, const struct flame_box *box)
 {
@@ -86,14 +119,10 @@ static void add_details(struct svg *v, const struct flame_box *box)
     struct text *out = &v->out;
     xml_escape(out, symbol->name);
     text_add_char(out, '\n');
-    flame_add_value(out, s->unit, box->total);
-    text_add(out, " (");
-    flame_add_percent(out, box->total, s->value);
-    text_add(out, "), self ");
-    flame_add_value(out, s->unit, box->self);
-    text_add(out, ", ");
-    text_add_count(out, box->total_count);
-    text_add(out, box->total_count == 1 ? " sample" : " samples");
+    if (f->compares)
+        add_change(v, box);
+    else
+        add_cost(v, box);
     if (f->chart && box->depth) {
         text_add(out, ", at ");
         text_add_duration(out, box->start);
@@ -119,8 +148,14 @@ static void add_box(struct svg *v, const struct flame_box *box, uint32_t y)
     double x = MARGIN + (double)box->start * v->scale, width = (double)box->width * v->scale;
     unsigned shade = (unsigned)(hash_bytes(symbol->name, strlen(symbol->name)) % SHADES);
     struct text *out = &v->out;
-    v->tone_used[tone] = true;
-    text_format(out, "<g class=\"f t%d s%u\" data-d=\"%u\"><title>", tone, shade, box->depth);
+    if (v->picture->flame->compares) {
+        int change = flame_change_of(box);
+        text_format(out, "<g class=\"f %c%d\" data-d=\"%u\"><title>", change < 0 ? 'l' : 'm',
+                    change < 0 ? -change : change, box->depth);
+    } else {
+        v->tone_used[tone] = true;
+        text_format(out, "<g class=\"f t%d s%u\" data-d=\"%u\"><title>", tone, shade, box->depth);
+    }
     add_details(v, box);
     text_add(out, "</title><rect x=\"");
     add_number(out, x);

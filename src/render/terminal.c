@@ -27,8 +27,9 @@ struct terminal_style terminal_style_of(int fd)
 void terminal_paint(struct terminal *t, enum paint paint, const char *printable)
 {
     static const char *const code[] = {
-        [PAINT_NONE] = "",    [PAINT_BOLD] = "1",  [PAINT_DIM] = "2",      [PAINT_WARM] = "33",
-        [PAINT_HOT] = "1;31", [PAINT_WARN] = "33", [PAINT_COMMAND] = "36",
+        [PAINT_NONE] = "",      [PAINT_BOLD] = "1",   [PAINT_DIM] = "2",
+        [PAINT_WARM] = "33",    [PAINT_HOT] = "1;31", [PAINT_WARN] = "33",
+        [PAINT_COMMAND] = "36", [PAINT_WORSE] = "31", [PAINT_BETTER] = "32",
     };
     if (!t->colour || paint == PAINT_NONE || !*printable) {
         text_add(t->out, printable);
@@ -93,6 +94,24 @@ void terminal_value(struct text *out, enum view_kind kind, struct view_value val
         add_date(out, value.number);
         break;
     }
+}
+
+void terminal_change(struct text *out, enum view_kind kind, struct view_value value)
+{
+    bool percent = kind == VIEW_PERCENT;
+    bool less = percent ? value.percent < 0 : value.change < 0;
+    bool none = percent ? value.percent == 0 : value.change == 0;
+    if (!value.known) {
+        text_add(out, "-");
+        return;
+    }
+    text_add(out, none ? "" : less ? "-" : "+");
+    struct view_value size = {.known = true};
+    if (percent)
+        size.percent = less ? -value.percent : value.percent;
+    else
+        size.number = less ? -(uint64_t)value.change : (uint64_t)value.change;
+    terminal_value(out, kind, size);
 }
 
 /* Bytes of the first `columns` code points. */

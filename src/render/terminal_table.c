@@ -61,7 +61,8 @@ static void format_cell(const struct view_section *s, size_t row, size_t column,
     text_clear(out);
     /* A row whose first number is not known has none worth a dash. */
     if (v.known || (values->known && s->columns[column].kind != VIEW_TEXT))
-        terminal_value(out, s->columns[column].kind, v);
+        (s->columns[column].change ? terminal_change : terminal_value)(out, s->columns[column].kind,
+                                                                       v);
 }
 
 /* Nothing to show in any row? */
@@ -204,6 +205,12 @@ static enum paint heat(double percent)
     return percent >= 20 ? PAINT_HOT : percent >= 5 ? PAINT_WARM : PAINT_NONE;
 }
 
+static enum paint direction(const struct view_column *c, struct view_value v)
+{
+    double by = c->kind == VIEW_PERCENT ? v.percent : (double)v.change;
+    return !v.known || v.faint || by == 0 ? PAINT_NONE : by > 0 ? PAINT_WORSE : PAINT_BETTER;
+}
+
 static void write_bar(struct terminal *t, double percent, enum paint paint)
 {
     struct text bar = TEXT_INIT;
@@ -246,12 +253,20 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
         if (s->columns[c->source].kind == VIEW_PERCENT && s->columns[c->source].bar && v.known &&
             paint == PAINT_NONE)
             paint = heat(v.percent);
+        if (s->columns[c->source].change && paint == PAINT_NONE)
+            paint = direction(&s->columns[c->source], v);
         text_add_repeat(t->out, ' ', c->width - text_columns(cell.data));
         terminal_paint(t, paint, cell.data);
         if (c->bar)
             write_bar(t, v.known ? v.percent : 0, paint);
     }
     text_release(&cell);
+}
+
+static void trim_line(struct text *out)
+{
+    while (out->len && out->data[out->len - 1] == ' ')
+        out->data[--out->len] = 0;
 }
 
 static void write_headings(struct terminal *t, const struct layout *l)
@@ -268,14 +283,9 @@ static void write_headings(struct terminal *t, const struct layout *l)
         text_add_repeat(t->out, ' ', c->text && i + 1 < l->len ? pad : 0);
         text_add_repeat(t->out, ' ', c->bar ? BAR_WIDTH + 1 : 0);
     }
+    trim_line(t->out);
     text_add_char(t->out, '\n');
     text_release(&words);
-}
-
-static void trim_line(struct text *out)
-{
-    while (out->len && out->data[out->len - 1] == ' ')
-        out->data[--out->len] = 0;
 }
 
 void terminal_table(struct terminal *t, const struct view_section *s)

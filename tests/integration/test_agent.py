@@ -193,7 +193,7 @@ def test_a_collector_killed_is_not_missed(watch, target, tmp_path):
 
 def test_a_collector_asleep_blocks_nobody(watch, target):
     """C3, C4: small rings overflow meanwhile, and what was lost is known exactly."""
-    report = watch.compare([target("threads"), "900000"], ["-z", "1500", "-b", "4096"])
+    report = watch.compare([target("threads"), "2000000"], ["-z", "4000", "-b", "4096"])
     assert report.lost > 0
     for thread in report.threads:
         assert thread["generated"] == thread["recorded"] + thread["lost"]

@@ -172,12 +172,47 @@ def test_a_counter_that_is_not_there(sonde, tmp_path, event):
 def test_several_events(harness):
     options = ["-e", "cpu,page-faults,context-switches@1"]
     recording = harness("faults", 500, 50, options=options).record()
-    assert recording.report("--event", "page-faults").facts("totals")["samples"] >= 500
-    assert recording.report("--event", "cpu").facts("totals")["event"] == "cpu"
+    found = {row["event"]: row for row in recording.report(status=None).rows("accounting")}
+    assert list(found) == ["cpu", "page-faults", "context-switches"]
+    assert found["page-faults"]["generated"] >= 500
+    assert recording.report("--event", "page-faults").facts("totals")["event"] == "page-faults"
 
 
 def test_default_name_of_the_recording(sonde, tmp_path):
     made = sonde("run", "--", "sh", "-c", "exit 0", cwd=tmp_path)
     assert made.status == 0, made
     (only,) = tmp_path.glob("sh-*.sonde")
-    assert f"sonde report {only.name}" in made.stderr
+    assert f"the recording is {only.name}" in made.stderr
+
+
+def on_a_terminal(command, environment, output=None):
+    """Everything a terminal gets to see of the command."""
+    master, slave = os.openpty()
+    process = subprocess.Popen([str(word) for word in command], env=environment, stdin=slave,
+                               stdout=output or slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    seen = b""
+    try:
+        while True:
+            seen += os.read(master, 65536)
+    except OSError:  # nobody has it open any more
+        os.close(master)
+    assert process.wait(20) == 0
+    return seen.decode()
+
+
+def test_a_prompt_stays_on_the_terminal(sonde_path, environment, tmp_path):
+    script = "printf 'Name? '; sleep 0.8; echo nobody"
+    seen = on_a_terminal([sonde_path, "run", "-o", tmp_path / "r.sonde", "--", "sh", "-c", script],
+                         environment)
+    assert seen.startswith("Name? nobody\r\n"), seen
+
+
+def test_progress_on_a_terminal(sonde_path, environment, target, tmp_path):
+    """Where the command's output goes elsewhere: one line, gone in the end."""
+    with open(tmp_path / "output", "wb") as output:
+        seen = on_a_terminal([sonde_path, "run", "-o", tmp_path / "r.sonde", "--",
+                              target("shares"), 800000], environment, output)
+    assert "1 process, 1 thread" in seen and "samples" in seen, seen
+    left = seen.rpartition("\033[K")[2]  # what stays when the line is cleared for the last time
+    assert left.startswith("sonde: ") and "1 process, 1 thread" not in left, seen

@@ -42,7 +42,10 @@ const boxes = (() => {
     total[parent[i]] += total[i];
     count[parent[i]] += count[i];
   }
-  return { n, depth, symbol, line, self, selfCount, total, count, parent, end, inlined };
+  /* Of two profiles, the totals of each. */
+  const before = data.compares ? Float64Array.from(data.boxes.before) : null;
+  const after = data.compares ? Float64Array.from(data.boxes.after) : null;
+  return { before, after, n, depth, symbol, line, self, selfCount, total, count, parent, end, inlined };
 })();
 
 /* Where boxes stand: start and width in the unit of x, row from the root or the first lane. */
@@ -127,6 +130,20 @@ function percent(part, all) {
   const p = all ? 100 * part / all : 0;
   if (p > 0 && p < 0.01) return '<0.01 %';
   return p.toFixed(p < 10 ? 2 : 1) + ' %';
+}
+
+/* How a box changed, from -4 (gone) to 4 (new); and in words. */
+function changeOf(box) {
+  const a = boxes.before[box], b = boxes.after[box];
+  const by = a || b ? (b - a) / Math.max(a, b) : 0;
+  const level = [0.02, 0.1, 0.3, 0.6].filter((step) => Math.abs(by) >= step).length;
+  return by < 0 ? -level : level;
+}
+
+function change(box) {
+  const a = boxes.before[box], b = boxes.after[box];
+  if (!a) return 'new';
+  return b ? (b >= a ? '+' : '−') + Math.abs(100 * (b - a) / a).toFixed(1) + ' %' : 'gone';
 }
 
 function plural(n, word) {

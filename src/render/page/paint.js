@@ -24,6 +24,11 @@ const DARK = [[29, 58, 35], [43, 52, 28], [210, 55, 35], [353, 42, 39], [136, 41
   [215, 15, 20], [256, 34, 42]];
 const hsl = (h, s, l) => `hsl(${h} ${s}% ${l}%)`;
 
+/* Colours of changes, from what vanished to what is new. */
+const CHANGES = [['#5990db', '#83aee6', '#aecbf0', '#d6e4f7', '#e4e6ea', '#fbd9d3', '#f7b4a8', '#f08b7a', '#e6604d'],
+  ['#2566c2', '#2a5ba1', '#2f5080', '#34445a', '#363c45', '#54393a', '#733b3a', '#943a37', '#b43831']];
+const changeColour = (box) => CHANGES[darkness.matches ? 1 : 0][changeOf(box) + 4];
+
 const palette = { fill: [], tone: [], inlined: [], ink: '', paper: '', quiet: '', hit: '', faint: '', rest: '' };
 
 function shadeOf(name) {
@@ -145,7 +150,7 @@ function drawBox(i, x, width, y) {
   const faint = view.hits && !view.hits[symbol];
   const around = x < -0.5 && x + width > room.width + 0.5;
   pen.fillStyle = view.hits ? (faint ? palette.faint : palette.hit)
-    : boxes.inlined[i] ? palette.inlined[symbol] : palette.fill[symbol];
+    : data.compares ? changeColour(i) : boxes.inlined[i] ? palette.inlined[symbol] : palette.fill[symbol];
   pen.globalAlpha = around && !faint && boxes.depth[i] ? 0.6 : 1;
   pen.fillRect(left, y, Math.max(seen - (seen > 2.5 ? 1 : 0), LEAST), ROW - 1);
   pen.globalAlpha = 1;

@@ -13,7 +13,8 @@ function showHeading() {
   const facts = [];
   const add = (strong, rest, warn) => facts.push(element('li', { className: warn ? 'warn' : '' },
     element('b', { textContent: strong }), rest ? ' ' + rest : ''));
-  add(amount(data.value), data.event);
+  if (data.compares) add(`${amount(boxes.before[0])} → ${amount(boxes.after[0])}`, data.event);
+  else add(amount(data.value), data.event);
   if (data.duration) add(duration(data.duration), 'recorded');
   add(counts.format(data.samples), data.samples === 1 ? 'sample' : 'samples');
   add(counts.format(data.lost), 'lost', data.lost > 0);
@@ -41,7 +42,13 @@ function showLegend() {
     swatch.style.background = colour;
     entries.push(element('li', {}, swatch, element('b', { textContent: name }), percent(value, whole)));
   };
-  if (view.byModule) {
+  if (data.compares) {
+    const levels = new Float64Array(9);
+    for (let i = 0; i < boxes.n; i++) levels[changeOf(i) + 4] += boxes.self[i];
+    ['gone', '', 'less', '', 'as before', '', 'more', '', 'new'].forEach((name, level) => {
+      if (name) add(CHANGES[darkness.matches ? 1 : 0][level], name, levels[level]);
+    });
+  } else if (view.byModule) {
     for (const [module, { value }] of modules) {
       if (module) add(moduleColour(module, 0), data.strings[module], value);
     }
@@ -99,6 +106,11 @@ function figures(box) {
     line('Total', amount(boxes.total[box]), percent(boxes.total[box], whole)),
     line('Self', amount(boxes.self[box]), percent(boxes.self[box], whole)),
     line('Samples', counts.format(boxes.count[box]), counts.format(boxes.selfCount[box]) + ' self'));
+  if (data.compares) {
+    body.append(line('Before', amount(boxes.before[box]), percent(boxes.before[box], boxes.before[0])),
+      line('After', amount(boxes.after[box]), percent(boxes.after[box], boxes.after[0])),
+      line('Change', change(box), ''));
+  }
   if (p >= 0) body.append(line('Of its caller', '', percent(boxes.total[box], boxes.total[p])));
   if (chart) body.append(line('From, for', duration(places.start[box]), duration(places.width[box])));
   if (sums.places[symbol] > 1) {
@@ -123,7 +135,7 @@ function showFrame(panel, box) {
   for (let a = boxes.parent[box]; a >= 0 && above.length < 12; a = boxes.parent[a]) above.push(a);
   below.sort((a, b) => boxes.total[b] - boxes.total[a]);
   const item = (b) => ({ box: b, name: nameOf(boxes.symbol[b]), value: boxes.total[b] });
-  const colourOf = (entry) => palette.fill[boxes.symbol[entry.box]];
+  const colourOf = (entry) => (data.compares ? changeColour(entry.box) : palette.fill[boxes.symbol[entry.box]]);
   const act = (entry) => zoomTo(entry.box);
   panel.replaceChildren(
     element('h2', { className: 'code', textContent: name }),
@@ -156,6 +168,8 @@ function showTip(box, x, y) {
   tip.replaceChildren(
     element('b', { textContent: nameOf(symbol) }),
     element('div', { textContent: `${amount(boxes.total[box])} · ${percent(boxes.total[box], whole)} · ${plural(boxes.count[box], 'sample')}${time}` }),
+    element('div', { hidden: !data.compares, textContent: data.compares
+      ? `${amount(boxes.before[box])} → ${amount(boxes.after[box])} · ${change(box)}` : '' }),
     element('div', { textContent: `self ${amount(boxes.self[box])} · ${percent(boxes.self[box], whole)}` }),
     element('small', { textContent: origin, hidden: !origin }));
   const width = tip.offsetWidth, height = tip.offsetHeight;

@@ -1,0 +1,19 @@
+/* Where `graph` and `diff` put a picture, and in which of the two forms. */
+#ifndef SONDE_PICTURE_H
+#define SONDE_PICTURE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "render/flame.h"
+
+enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
+extern const char *const picture_formats[]; /* as typed, ended by NULL */
+
+/* What the name of the file, or --format, asks for. */
+int picture_format(const char *path, enum picture_format format, bool *html, struct error *err);
+/* Draws into the file; "-" is standard output. */
+int picture_write(const char *path, const struct flame_picture *picture, bool html,
+                  struct error *err);
+
+#endif
