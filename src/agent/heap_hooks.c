@@ -80,9 +80,9 @@ static void *store_or_null(size_t size, size_t align)
 
 EXPORT void *malloc(size_t size)
 {
-    if (unlikely(!RESOLVED()))
-        return store_or_null(size, 16);
     struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread && !RESOLVED()))
+        return store_or_null(size, 16);
     if (skip(pass, size))
         return heap_real.malloc(size);
     real_begin(pass);
@@ -178,10 +178,10 @@ EXPORT void free(void *block)
 {
     if (unlikely(!block || heap_store_has(block)))
         return;
-    if (unlikely(!RESOLVED()))
-        return;
+    /* Until the allocator is known, all blocks are of the store. */
     forget(block, CALLER);
-    heap_real.free(block);
+    if (likely(heap_real.free != NULL))
+        heap_real.free(block);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)
