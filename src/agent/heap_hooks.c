@@ -78,6 +78,15 @@ static void *store_or_null(size_t size, size_t align)
 
 #define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
 
+/* Apart, so that a call which is passed over need not save a register. */
+static __attribute__((noinline)) void *malloc_recorded(struct pass pass, size_t size,
+                                                       const struct heap_frame *caller)
+{
+    real_begin(pass);
+    void *block = heap_real.malloc(size);
+    return record(pass, block, size, caller);
+}
+
 EXPORT void *malloc(size_t size)
 {
     struct pass pass = pass_begin(CALLER, size);
@@ -85,9 +94,9 @@ EXPORT void *malloc(size_t size)
         return store_or_null(size, 16);
     if (skip(pass, size))
         return heap_real.malloc(size);
-    real_begin(pass);
-    void *block = heap_real.malloc(size);
-    return record(pass, block, size, CALLER);
+    void *block = malloc_recorded(pass, size, CALLER);
+    barrier(); /* our frame, which holds the caller's, stays until here */
+    return block;
 }
 
 EXPORT void *calloc(size_t count, size_t each)
