@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "capture/agents_segment.h"
+#include "cpython/cpython.h"
 #include "wire/session.h"
 
 #define ENVIRONMENT_MAX 12
@@ -145,6 +146,8 @@ static int environment_make(struct agents *a, const struct agents_options *o, co
     variable_add_number(a, SESSION_RATE, o->rate);
     variable_add_number(a, SESSION_RING, o->ring_bytes ? o->ring_bytes : SESSION_RING_DEFAULT);
     variable_add_number(a, SESSION_FILTERS, own_filters());
+    if (o->python_only)
+        variable_add(a, SESSION_ONLY, "python");
     if (o->rows)
         variable_add(a, SESSION_ROWS, o->rows);
     return o->heap == HEAP_OFF ? 0 : environment_make_heap(a, o, err);
@@ -361,12 +364,15 @@ static void refusal_tell(pid_t pid, const struct session_hello *hello,
         [SESSION_NO_MEMFD] = "memfd_create was refused",
         [SESSION_LIMIT_FSIZE] = "its limit on file sizes (ulimit -f) is too small",
         [SESSION_NO_MEMORY] = "it has no memory for a segment (ulimit -v)",
+        [SESSION_PYTHON] = "its Python",
         [SESSION_NO_WIPE] = "the kernel is older than 4.14 (no MADV_WIPEONFORK)",
         [SESSION_NO_HEAP] = "its heap is not recorded: there is no memory for the tables",
     };
     struct text why = TEXT_INIT;
     text_add(&why, reasons[hello->reason < SESSION_REASONS ? hello->reason : 0]);
-    if (hello->error > 0 && hello->error < 4096)
+    if (hello->reason == SESSION_PYTHON)
+        text_format(&why, " %s", cpython_fault_text(-hello->error));
+    else if (hello->error > 0 && hello->error < 4096)
         text_format(&why, ": %s", strerror(hello->error));
     if (sink->refused)
         sink->refused(context, pid, why.data);

@@ -1,7 +1,7 @@
 /* Several files in, one recording out; see combine.h. */
 #include "cmd/combine.h"
 
-#include "cmd/progress.h"
+#include "cmd/reading.h"
 #include "recording/save.h"
 
 static int save(const struct profile *p, const char *output, bool replace, struct error *err)
@@ -23,7 +23,7 @@ int combine(char *const *paths, int count, const struct format *format, const ch
     int rc = 0;
     profile_init(&p);
     for (int i = 0; i < count && !rc; i++)
-        rc = progress_open(paths[i], format, &how, &p, err);
+        rc = reading_open(paths[i], format, &how, &p, err);
     if (!rc)
         rc = save(&p, output, replace, err);
     profile_release(&p);

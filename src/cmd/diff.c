@@ -6,7 +6,7 @@
 #include "cmd/filter.h"
 #include "cmd/picture.h"
 #include "cmd/printing.h"
-#include "cmd/progress.h"
+#include "cmd/reading.h"
 #include "render/flame.h"
 
 #define TABLE_TOP 25
@@ -183,7 +183,7 @@ static int run(struct invocation *inv)
     for (int i = 0; i < 2; i++)
         profile_init(&p[i]);
     for (int i = 0; i < 2 && !rc; i++)
-        rc = progress_open(inv->argv[i], NULL, &load, &p[i], &inv->error);
+        rc = reading_open(inv->argv[i], NULL, &load, &p[i], &inv->error);
     if (!rc)
         rc = compare(inv, p, html);
     for (int i = 0; i < 2; i++)

@@ -200,14 +200,17 @@ void import_finish(struct import *im, const char *format)
         p->start = im->first;
         p->end = im->last;
         for (size_t i = 0; i < p->processes.len; i++)
-            p->processes.data[i].start = p->start;
+            if (!p->processes.data[i].start)
+                p->processes.data[i].start = p->start;
         for (size_t i = 0; i < p->threads.len; i++)
-            p->threads.data[i].start = p->start;
+            if (!p->threads.data[i].start)
+                p->threads.data[i].start = p->start;
     }
     /* Whoever made the file has finished, so what is in it has too, as far as it knows. */
     for (size_t i = 0; i < p->processes.len; i++) {
+        if (!p->processes.data[i].ended)
+            p->processes.data[i].end = p->end;
         p->processes.data[i].ended = true;
-        p->processes.data[i].end = p->end;
     }
     if (im->untimed && (im->options.from || im->options.to))
         import_note(im, NOTE_WARNING,

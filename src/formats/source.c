@@ -22,6 +22,7 @@ struct source {
     int fd; /* -1: memory */
     const uint8_t *memory;
     size_t memory_left;
+    const uint8_t *memory_start;
     uint64_t taken, size; /* of the file itself */
     void (*progress)(void *context, uint64_t done, uint64_t size);
     void *context;
@@ -195,7 +196,7 @@ int source_from_memory(const void *data, size_t len, const char *name, struct so
     struct source *s = memory_alloc(sizeof *s);
     s->name = memory_strdup(name);
     s->fd = -1;
-    s->memory = data ? data : (const uint8_t *)"";
+    s->memory = s->memory_start = data ? data : (const uint8_t *)"";
     s->memory_left = s->size = len;
     return begin(s, out, err);
 }
@@ -264,6 +265,32 @@ int source_read(struct source *s, void *data, size_t len, struct error *err)
         left -= n;
     }
     return 1;
+}
+
+int source_at(struct source *s, uint64_t offset, void *data, size_t len)
+{
+    if (s->packed || offset > s->size || len > s->size - offset)
+        return 0;
+    if (s->fd < 0) {
+        memcpy(data, s->memory_start + offset, len);
+        return 1;
+    }
+    return io_pread(s->fd, data, len, (off_t)offset) == (ssize_t)len;
+}
+
+void source_seek(struct source *s, uint64_t offset)
+{
+    s->start = s->end = 0;
+    s->offset = s->taken = offset < s->size ? offset : s->size;
+    s->ended = false;
+    if (s->fd < 0) {
+        s->memory = s->memory_start + s->offset;
+        s->memory_left = s->size - s->offset;
+    } else if (lseek(s->fd, (off_t)s->offset, SEEK_SET) < 0) {
+        s->ended = true;
+    }
+    if (s->progress)
+        s->progress(s->context, s->taken, s->size);
 }
 
 int source_skip(struct source *s, uint64_t len, struct error *err)

@@ -47,6 +47,13 @@ def run(command, timeout=TIMEOUT, env=None, input=None, cwd=None, **more):
     return Run(command, process.returncode, stdout, stderr, time.monotonic() - start)
 
 
+def wait_until(holds, seconds=20):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.02)
+
+
 class Report:
     """What `sonde report --json` said."""
 

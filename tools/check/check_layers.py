@@ -12,7 +12,7 @@ ROOMS = {
     "serve": {"store", "render", "formats", "analyze", "recording", "profile", "base"},
     "store": {"recording", "profile", "base"},
     "render": {"analyze", "profile", "base"},
-    "formats": {"recording", "profile", "wire", "base"},
+    "formats": {"recording", "profile", "unwind", "wire", "base"},
     "analyze": {"profile", "base"},
     "capture": {"recording", "profile", "symbol", "unwind", "cpython", "wire", "base"},
     "symbol": {"profile", "base"},

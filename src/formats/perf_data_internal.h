@@ -1,0 +1,164 @@
+/*
+ * perf.data from the inside. perf_data.c walks the file and puts records in the order
+ * of their times, perf_data_sample.c takes a record apart, perf_data_header.c knows attributes and
+ * features, perf_data_task.c keeps who runs and counts, perf_data_space.c turns addresses and
+ * copied stacks into frames.
+ */
+#ifndef SONDE_PERF_DATA_INTERNAL_H
+#define SONDE_PERF_DATA_INTERNAL_H
+
+#include <linux/perf_event.h>
+#include <string.h>
+
+#include "formats/import.h"
+#include "unwind/map.h"
+
+#define PERF_CHAIN_MAX 4096     /* entries of a call chain that are used */
+#define PERF_ATTRS_MAX 256      /* events of a file */
+#define PERF_IDS_MAX (1u << 20) /* counters of all events */
+
+/* What an attribute says that matters for reading. */
+struct perf_attr {
+    uint32_t type;
+    uint64_t config, period, sample_type, read_format, flags;
+    uint64_t branch_type, regs_user, regs_intr;
+    uint32_t event; /* of the profile, or PROFILE_NONE before the first sample */
+    uint32_t name;  /* string of the profile, 0: not told */
+    uint64_t lost;
+};
+
+#define PERF_FLAG_FREQ ((uint64_t)1 << 10)
+#define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
+
+/* A record's bytes, header included. Of a long sample with a copied stack only the first may be
+ * there: few stacks are used up to their end, and the rest can be had from the file. */
+struct perf_bytes {
+    const uint8_t *data;
+    size_t len;      /* of the record */
+    size_t have;     /* bytes at `data`; 0: all */
+    uint64_t offset; /* in the file, where `have` is less */
+};
+
+/* A sample, as far as it is used. Pointers lead into the record. */
+struct perf_sample {
+    uint64_t ip, time, id, period;
+    int32_t pid, tid;
+    const uint8_t *chain; /* u64 each, not aligned */
+    size_t chain_len;
+    uint64_t regs_abi;
+    const uint8_t *regs; /* u64 each */
+    size_t regs_len;
+    const uint8_t *stack;
+    size_t stack_len;     /* bytes at `stack` */
+    uint64_t rest_offset; /* where the stack lies in the file, if it is longer; or 0 */
+    size_t rest_len;
+};
+
+struct perf_module {
+    uint32_t module;       /* of the profile */
+    bool opened, readable; /* the file was looked for; is there and the right one */
+    struct rows rows;
+};
+
+struct perf_mapping {
+    uint64_t start, end, bias;
+    uint32_t module; /* of the profile */
+};
+
+struct perf_build_id {
+    uint8_t bytes[20];
+    uint8_t len;
+};
+
+/* The code that a process has mapped. */
+struct perf_space {
+    VECTOR(struct perf_mapping) maps; /* sorted, apart */
+    struct unwind_map unwind;
+};
+
+struct perf_data {
+    struct import im;
+    VECTOR(struct perf_attr) attrs;
+    struct map ids;       /* of a counter -> attribute */
+    struct map build_ids; /* path (string) -> index into known_ids */
+    VECTOR(struct perf_build_id) known_ids;
+    struct map modules; /* of the profile -> index into files */
+    VECTOR(struct perf_module *) files;
+    struct map biases; /* (module, file offset) -> bias - start */
+    struct map spaces; /* process -> index into all_spaces */
+    VECTOR(struct perf_space *) all_spaces;
+    uint32_t kernel, unknown; /* modules */
+    uint64_t kernel_text;     /* where the kernel stood, 0: not told */
+    uint32_t cut_frame;
+    bool stacks_copied; /* some event copies user stacks */
+    uint64_t lost;      /* of no event that is known */
+    uint64_t odd;       /* records that made no sense */
+    struct text release, host;
+    /* The stack that was unwound last, outermost first: the next one often begins the same. */
+    const struct perf_space *last_space;
+    size_t last_len;
+    uint64_t last_root, last_address[PERF_CHAIN_MAX];
+    uint32_t last_stack[PERF_CHAIN_MAX];
+    uint64_t address[PERF_CHAIN_MAX];
+    uint8_t rest[65536]; /* of a copied stack, as far as it had to be fetched */
+};
+
+static inline uint64_t perf_u64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline uint32_t perf_u32(const uint8_t *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static inline uint16_t perf_u16(const uint8_t *at)
+{
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* Takes a sample apart by its event's layout; false if it ends too early. */
+bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
+                        struct perf_sample *out);
+/* The event a sample or another record belongs to; NULL if it names one that nobody told of. */
+struct perf_attr *perf_attr_of(struct perf_data *d, struct perf_bytes record);
+/* The time of any record of the kernel's; 0 if it has none. */
+uint64_t perf_bytes_time(struct perf_data *d, struct perf_bytes record);
+
+/* An attribute of `len` bytes and its counters. */
+int perf_attr_add(struct perf_data *d, const uint8_t *attr, size_t len, const uint8_t *ids,
+                  size_t id_count, struct error *err);
+/* The profile's event of an attribute, made on first use; PROFILE_NONE if there are too many. */
+uint32_t perf_attr_event(struct perf_data *d, struct perf_attr *a);
+void perf_attr_rename(struct perf_data *d, struct perf_attr *a, const char *name, size_t len);
+/* What a feature section (or record) says; unknown ones are passed over. */
+void perf_feature(struct perf_data *d, unsigned feature, struct perf_bytes content);
+/* One build-id event: its header, the process, the id and the path. */
+void perf_build_id(struct perf_data *d, struct perf_bytes event);
+
+/* A record of the kernel's, in the order of time. */
+int perf_bytes_use(struct perf_data *d, struct perf_bytes record, struct error *err);
+
+struct perf_space *perf_space_of(struct perf_data *d, uint32_t process);
+void perf_space_forget(struct perf_data *d, uint32_t process); /* as exec does */
+void perf_space_copy(struct perf_data *d, uint32_t from, uint32_t to);
+int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64_t len,
+                   uint64_t offset, const char *path, const uint8_t *build_id, size_t id_len,
+                   struct error *err);
+/* The frame of an address in a process's own code. */
+uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint64_t address);
+/* Puts the frames of a copied stack onto *stack, outermost first. */
+int perf_space_unwind(struct perf_data *d, const struct perf_space *s, const struct perf_attr *a,
+                      const struct perf_sample *sample, uint32_t *stack, struct error *err);
+/* Settles build-ids and whether kernel addresses mean something here; releases all. */
+void perf_space_finish(struct perf_data *d);
+void perf_space_release(struct perf_data *d);
+
+#endif

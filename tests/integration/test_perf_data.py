@@ -1,0 +1,143 @@
+"""perf's own files: every count agrees with what perf itself prints for them."""
+
+import collections
+import random
+import re
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = [pytest.mark.needs("import"),
+              pytest.mark.skipif(not shutil.which("perf"), reason="there is no perf here")]
+
+
+@pytest.fixture(scope="module")
+def perf(tmp_path_factory):
+    """perf("record", ...) -> its output; a machine that does not allow it skips."""
+    folder = tmp_path_factory.mktemp("perf")
+
+    def call(*words, name="perf.data"):
+        path = folder / name
+        if words[0] == "record" and not path.exists():
+            done = subprocess.run(["perf", "record", "-o", path, *map(str, words[1:])],
+                                  capture_output=True, text=True, timeout=60)
+            if not path.exists():
+                pytest.skip(f"perf does not record here: {done.stderr.strip()[:100]}")
+        if words[0] == "record":
+            return path
+        return subprocess.run(["perf", *map(str, words)], capture_output=True, text=True,
+                              timeout=120, check=True).stdout
+    return call
+
+
+def script(perf, path):
+    """(pid, event, [(symbol, dso), ...] leaf first) of every sample."""
+    samples = []
+    text = perf("script", "--no-inline", "-F", "comm,pid,tid,time,event,ip,sym,dso", "-i", path)
+    for line in text.splitlines():
+        if head := re.match(r"\s*\S.*?\s(\d+)/(\d+)\s+[\d.]+:\s+(\S+):\s*(.*)$", line):
+            samples.append((int(head[1]), head[3], []))
+            line = head[4]
+        if frame := re.match(r"\s*[0-9a-f]+ (.+) \(([^()]*)\)$", line):
+            samples[-1][2].append((re.sub(r"\+0x[0-9a-f]+$", "", frame[1]), frame[2]))
+    return samples
+
+
+def functions(sonde, path, *options):
+    """{function of the program itself: (samples by itself, samples with what it calls)}"""
+    done = sonde("report", path, "--json", "--no-inline", "--top", "0", *options)
+    assert done.status == 0, done
+    rows = done.json["sections"]["functions"]["rows"]
+    return {row["name"]: (row["self_samples"], row["total_samples"]) for row in rows
+            if row["module"] in ("shares", "tree")}
+
+
+def counted(samples, event):
+    own, below = collections.Counter(), collections.Counter()
+    for _, name, frames in samples:
+        if not name.startswith(event) or not frames:
+            continue
+        if frames[0][1].endswith(("shares", "tree")):
+            own[frames[0][0]] += 1
+        below.update({name for name, dso in frames if dso.endswith(("shares", "tree"))})
+    return {name: (own[name], below[name]) for name in below}
+
+
+@pytest.mark.parametrize("options", [(), ("-g",), ("-z", "-g"), ("-d", "-g", "--sample-cpu"),
+                                     ("-e", "task-clock", "-c", "2000000", "-g")],
+                         ids=lambda options: " ".join(options) or "plain")
+def test_counts_agree(sonde, perf, target, options):
+    path = perf("record", *([] if "-c" in options else ["-F", "999"]), *options, "--",
+                target("shares"), name=f"shares{'-'.join(options)}.data")
+    truth = counted(script(perf, path), "")
+    assert sum(own for own, _ in truth.values()) > 300
+    assert functions(sonde, path) == truth
+
+
+def test_several_events(sonde, perf, target):
+    path = perf("record", "-F", "499", "-e", "cpu-clock,page-faults", "-g", "--", target("shares"),
+                name="events.data")
+    samples = script(perf, path)
+    assert functions(sonde, path, "--event", "cpu") == counted(samples, "cpu-clock")
+    shown = sonde("report", path, "--json", "--event", "page-faults").json
+    assert shown["sections"]["totals"]["facts"]["samples"] == \
+        sum(event.startswith("page-faults") for _, event, _ in samples)
+
+
+def test_copied_stacks_are_unwound(sonde, perf, target):
+    """perf's own unwinder may stop elsewhere now and then; ours must not know less."""
+    path = perf("record", "-F", "499", "--call-graph", "dwarf", "--", target("shares"),
+                name="dwarf.data")
+    truth, ours = counted(script(perf, path), ""), functions(sonde, path)
+    assert {name: own for name, (own, _) in ours.items() if own} == \
+        {name: own for name, (own, _) in truth.items() if own}
+    for name in ("main", "most", "some", "least"):
+        assert abs(ours[name][1] - truth[name][1]) <= 0.01 * truth[name][1], (name, ours, truth)
+
+
+def test_processes_agree(sonde, perf, target):
+    path = perf("record", "-F", "999", "-g", "--", target("tree"), name="tree.data")
+    truth = collections.Counter(pid for pid, _, _ in script(perf, path))
+    rows = sonde("report", path, "--json", "--processes").json["sections"]["processes"]["rows"]
+    assert {row["pid"]: row["self_samples"] for row in rows if row["self_samples"]} == truth
+    assert functions(sonde, path) == counted(script(perf, path), "")
+
+
+def test_pipes(sonde, sonde_path, environment, perf, target):
+    line = f"perf record -F 499 -g -o - -- {target('shares')} 2>/dev/null | tee P | {sonde_path} "
+    folder = perf("record", "-F", "9", "--", "true").parent
+    done = subprocess.run(["sh", "-c", line.replace("tee P", f"tee {folder}/piped.data") +
+                           "import - -o " + str(folder / "piped.sonde")],
+                          env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done
+    assert functions(sonde, folder / "piped.sonde") == \
+        counted(script(perf, folder / "piped.data"), "")
+    path = perf("record", "-F", "999", "-g", "--", target("shares"), name="shares-g.data")
+    through = subprocess.run(["sh", "-c", f"cat {path} | {sonde_path} export - -f folded"],
+                             env=environment, capture_output=True, text=True)
+    assert through.stdout == sonde("export", path, "-f", "folded").stdout != ""
+
+
+def test_import_keeps_what_the_file_says(sonde, perf, target, tmp_path):
+    path = perf("record", "-F", "999", "-g", "--", target("shares"), name="shares-g.data")
+    assert sonde("import", path, "-o", tmp_path / "x.sonde").status == 0
+    direct, kept = (sonde("report", file, "--json").json["sections"] for file in
+                    (path, tmp_path / "x.sonde"))
+    assert direct["functions"] == kept["functions"]
+    assert "perf record" in kept["run"]["facts"]["command"]
+
+
+@pytest.mark.parametrize("options", [("-g",), ("-z", "-g")], ids=["plain", "packed"])
+def test_a_cut_file_is_refused(sonde, perf, target, tmp_path, options):
+    path = perf("record", "-F", "999", *options, "--", target("shares"),
+                name=f"shares{'-'.join(options)}.data")
+    whole = path.read_bytes()
+    end = int.from_bytes(whole[40:48], "little") + int.from_bytes(whole[48:56], "little")
+    chance = random.Random(4)
+    for size in [0, 7, 8, 15, 16, 103, 104, *(chance.randrange(end) for _ in range(25))]:
+        (tmp_path / "cut.data").write_bytes(whole[:size])
+        done = sonde("import", tmp_path / "cut.data", "-o", tmp_path / "cut.sonde")
+        assert done.status == 1 and len(done.stderr.splitlines()) == 1, (size, done)
+        assert size < 8 or ", byte " in done.stderr, (size, done)
+        assert not (tmp_path / "cut.sonde").exists()
