@@ -7,12 +7,16 @@
 #include "analyze/heap_internal.h"
 #include "base/memory.h"
 
+#define TICK (50 * 1000000ull) /* between two points of a series that changes */
+
 struct step {
     uint64_t time;
-    uint32_t order; /* among those of one time */
-    uint32_t source;
+    uint32_t order;  /* among those of one time */
+    uint32_t source; /* process, or SPIKE */
     int64_t value;
 };
+
+#define SPIKE PROFILE_NONE
 
 struct steps {
     VECTOR(struct step) all;
@@ -61,13 +65,23 @@ static void curve_point(struct curve *c, uint64_t time, int64_t value)
     *vector_push(&c->points) = (struct profile_point){time, value};
 }
 
+/* A peak between two ticks; by the next one the curve is back where it was, unless that says
+ * otherwise. */
+static void curve_spike(struct curve *c, const struct steps *s, size_t at, int64_t usual)
+{
+    const struct step *peak = &s->all.data[at];
+    curve_point(c, peak->time, peak->value);
+    if (at + 1 < s->all.len && peak[1].time > peak->time + TICK)
+        curve_point(c, peak->time + TICK, usual);
+}
+
 /* Ends of programs come after their last values, peaks before both. */
 static void curve_fill(struct curve *c, const struct profile *p)
 {
     struct steps steps = {0};
     for (size_t i = 0; !c->rss && c->thread == PROFILE_NONE && i < p->heaps.len; i++)
         if (p->heaps.data[i].process == c->process)
-            step_add(&steps, heap_time(p, p->heaps.data[i].peak_time), 0,
+            step_add(&steps, heap_time(p, p->heaps.data[i].peak_time), SPIKE,
                      (int64_t)p->heaps.data[i].peak);
     for (size_t i = 0; i < p->series.len; i++) {
         const struct profile_series *from = &p->series.data[i];
@@ -77,8 +91,15 @@ static void curve_fill(struct curve *c, const struct profile *p)
     }
     add_ends(&steps, p, c->process, 0);
     steps_sort(&steps);
-    for (size_t i = 0; i < steps.all.len; i++)
-        curve_point(c, steps.all.data[i].time, steps.all.data[i].value);
+    int64_t usual = 0;
+    for (size_t i = 0; i < steps.all.len; i++) {
+        if (steps.all.data[i].source == SPIKE) {
+            curve_spike(c, &steps, i, usual);
+            continue;
+        }
+        usual = steps.all.data[i].value;
+        curve_point(c, steps.all.data[i].time, usual);
+    }
     vector_release(&steps.all);
 }
 
@@ -120,6 +141,41 @@ void curves_init(struct curves *c, const struct selection *s)
     free(chosen);
 }
 
+static uint64_t height_of(const struct curves *c, uint32_t process)
+{
+    for (size_t i = 0; i < c->all.len; i++)
+        if (c->all.data[i].process == process && !c->all.data[i].rss &&
+            c->all.data[i].thread == PROFILE_NONE)
+            return c->all.data[i].highest;
+    return 0;
+}
+
+static int compare_curves(const void *left, const void *right, void *context)
+{
+    const struct curve *a = left, *b = right;
+    if (a->process != b->process) {
+        uint64_t x = height_of(context, a->process), y = height_of(context, b->process);
+        return x != y ? (x < y ? 1 : -1) : a->process < b->process ? -1 : 1;
+    }
+    bool whole[] = {a->thread == PROFILE_NONE, b->thread == PROFILE_NONE};
+    if (whole[0] != whole[1])
+        return whole[0] ? -1 : 1;
+    if (a->rss != b->rss)
+        return a->rss ? 1 : -1;
+    return a->highest != b->highest ? (a->highest < b->highest ? 1 : -1)
+                                    : (a->thread > b->thread) - (a->thread < b->thread);
+}
+
+void curves_rank(struct curves *c)
+{
+    struct curves like = {0}; /* the sort moves what it looks at */
+    for (size_t i = 0; i < c->all.len; i++)
+        *vector_push(&like.all) = c->all.data[i];
+    if (c->all.len)
+        qsort_r(c->all.data, c->all.len, sizeof *c->all.data, compare_curves, &like);
+    vector_release(&like.all);
+}
+
 void curves_release(struct curves *c)
 {
     for (size_t i = 0; i < c->all.len; i++)
@@ -146,7 +202,7 @@ void curve_total(struct curve *c, const struct selection *s)
     for (uint32_t i = 0; i < p->processes.len; i++) {
         all = all && (chosen[i] || !sums.by_process[i].known);
         if (sums.processes == 1 && chosen[i] && sums.by_process[i].known)
-            step_add(&steps, heap_time(p, sums.by_process[i].peak_time), i,
+            step_add(&steps, heap_time(p, sums.by_process[i].peak_time), SPIKE,
                      (int64_t)sums.by_process[i].peak);
     }
     for (size_t i = 0; i < p->series.len; i++) {
@@ -158,15 +214,14 @@ void curve_total(struct curve *c, const struct selection *s)
     for (uint32_t i = 0; i < p->processes.len; i++)
         if (chosen[i])
             add_ends(&steps, p, i, i);
-    uint32_t tree = (uint32_t)p->processes.len;
     if (all && sums.processes > 1)
-        step_add(&steps, heap_time(p, sums.tree_peak_time), tree, (int64_t)sums.tree_peak);
+        step_add(&steps, heap_time(p, sums.tree_peak_time), SPIKE, (int64_t)sums.tree_peak);
     steps_sort(&steps);
     int64_t *now = memory_array(p->processes.len + 1, sizeof *now), total = 0;
     for (size_t i = 0; i < steps.all.len; i++) {
         const struct step *at = &steps.all.data[i];
-        if (at->source == tree) {
-            curve_point(c, at->time, at->value);
+        if (at->source == SPIKE) {
+            curve_spike(c, &steps, i, total);
             continue;
         }
         total += at->value - now[at->source];

@@ -24,6 +24,13 @@ struct curves {
 void curves_init(struct curves *c, const struct selection *s);
 void curves_release(struct curves *c);
 
+/* The process with the highest peak first; of each its heap, its RSS, then its threads. */
+void curves_rank(struct curves *c);
+/* What threads held at the peak of each process that has a curve among the first `shown`, numbered
+ * in their order: "N: thread>file:line:function=>bytes", a line each. */
+void curves_legend(const struct curves *c, const struct selection *s, size_t shown,
+                   struct text *out);
+
 /* The heaps of all selected processes together. */
 void curve_total(struct curve *c, const struct selection *s);
 void curve_release(struct curve *c);

@@ -11,6 +11,8 @@
 #include "analyze/report.h"
 
 bool heap_recorded(const struct profile *p);
+/* Says why it is not. */
+int heap_missing(const struct profile *p, const char *file, struct error *err);
 /* ... and no samples of anything else. */
 bool heap_alone(const struct profile *p);
 

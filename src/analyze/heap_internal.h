@@ -47,7 +47,7 @@ struct heap_part {
 void heap_part_init(struct heap_part *part, const struct report *r, const char *event);
 void heap_part_release(struct heap_part *part);
 
-/* One line for the first screen of a recording that has other samples too. */
+/* One line for the first screen of a recording that has other samples too, in the last section. */
 void section_heap_line(struct view *v, const struct report *r);
 
 #endif

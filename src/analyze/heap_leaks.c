@@ -9,8 +9,7 @@
 /* The C and C++ runtimes keep these for whoever comes last. */
 static const char built_in[] = "_IO_file_doallocate\n"
                                "_dl_allocate_tls\n"
-                               "_GLOBAL__sub_I_eh_alloc.cc\n"
-                               "*__gnu_cxx::__freeres*\n";
+                               "_GLOBAL__sub_I_eh_alloc.cc\n";
 
 void suppressions_init(struct suppressions *s)
 {
@@ -66,6 +65,17 @@ static bool matches_function(const struct suppressions *s, const struct profile 
     return yes;
 }
 
+/* The pool for exceptions, which libstdc++ asks for when it is loaded, if it has no symbols. */
+static bool is_pool(const struct profile *p, uint32_t stack)
+{
+    uint32_t parent = p->stacks.data[stack].parent;
+    if (!parent)
+        return false;
+    const char *inner = profile_module_name(p, p->frames.data[p->stacks.data[stack].frame].module);
+    const char *outer = profile_module_name(p, p->frames.data[p->stacks.data[parent].frame].module);
+    return text_starts(inner, "libstdc++.so") && text_starts(outer, "ld-linux");
+}
+
 /* By stack: is one of its functions, or the module at its inner end, suppressed? */
 static bool *match_stacks(const struct suppressions *quiet, const struct profile *p)
 {
@@ -78,12 +88,12 @@ static bool *match_stacks(const struct suppressions *quiet, const struct profile
     for (uint32_t i = 0; i < p->modules.len; i++)
         module[i] = matches(quiet, profile_module_name(p, i)) ||
                     matches(quiet, profile_text(p, p->modules.data[i].path));
-    for (size_t i = 1; i < p->stacks.len; i++) {
+    for (uint32_t i = 1; i < p->stacks.len; i++) {
         const struct profile_frame *f = &p->frames.data[p->stacks.data[i].frame];
         below[i] = below[p->stacks.data[i].parent];
         for (uint32_t k = 0; k < f->location_count && !below[i]; k++)
             below[i] = function[p->locations.data[f->first_location + k].function];
-        stack[i] = below[i] || (f->module < p->modules.len && module[f->module]);
+        stack[i] = below[i] || is_pool(p, i) || (f->module < p->modules.len && module[f->module]);
     }
     free(function);
     free(module);

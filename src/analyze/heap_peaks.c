@@ -83,7 +83,7 @@ void report_peaks(struct view *v, const struct report *r, const struct peaks_opt
         [TIME] = {"time", "time", VIEW_DURATION},
         [VALUE] = {"value", "bytes", VIEW_BYTES},
         [PERCENT] = {"percent", "%", VIEW_PERCENT, .bar = true},
-        [RISE] = {"rise", "rise", VIEW_BYTES},
+        [RISE] = {"rise", "rise", VIEW_BYTES, 72},
         [MOSTLY] = {"largest", "of it", VIEW_BYTES},
         [LARGEST] = {"process", "in", VIEW_TEXT, .fill = true},
     };

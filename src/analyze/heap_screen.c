@@ -35,11 +35,9 @@ static void add_peak(struct view_section *s, const struct profile *p, const stru
     f->hidden = one;
 }
 
-static void add_live(struct view_section *s, const struct heap_sums *h, const char *line,
-                     const char *before)
+static void add_live(struct view_section *s, const struct heap_sums *h, const char *line)
 {
-    view_fact(s, line, "live", "live at the end", VIEW_BYTES, view_number(h->all.live))->before =
-        before;
+    view_fact(s, line, "live", "live at the end", VIEW_BYTES, view_number(h->all.live));
     struct view_fact *f = view_fact(s, line, "live_blocks", "blocks live at the end", VIEW_COUNT,
                                     view_number(h->all.live_blocks));
     glue(f, " in ", report_plural(h->all.live_blocks, " block at the end", " blocks at the end"));
@@ -57,7 +55,7 @@ static void section_sums(struct view *v, const struct profile *p, const struct h
     view_fact(s, "allocated", "temporary_percent", "temporary", VIEW_PERCENT,
               view_percent(h->all.temporary_count, h->all.allocations))
         ->after = " temporary";
-    add_live(s, h, "live", "");
+    add_live(s, h, "live");
     view_fact(s, "live", "processes", "processes", VIEW_COUNT, view_number(h->processes))->after =
         report_plural(h->processes, " process", " processes");
     view_fact(s, "mode", "mode", "mode", VIEW_TEXT, view_text(s, mode ? mode : "exact"))->hidden =
@@ -75,11 +73,17 @@ void section_heap_line(struct view *v, const struct report *r)
     if (!heap_recorded(r->selection->profile))
         return;
     heap_sums_init(&h, r->selection);
-    struct view_section *s = view_add(v, VIEW_FACTS, "heap", "");
-    add_peak(s, r->selection->profile, &h, "heap");
-    s->facts.data[s->facts.len - 1].hidden = true;
-    s->facts.data[0].before = "peak ";
-    add_live(s, &h, "heap", "live ");
+    bool one = h.processes <= 1;
+    struct view_section *s = v->sections.data[v->sections.len - 1];
+    view_fact(s, "heap", "heap_peak", "peak of the heap", VIEW_BYTES,
+              view_number(one ? h.all.peak : h.tree_peak))
+        ->before = "peak ";
+    uint64_t time = one ? h.all.peak_time : h.tree_peak_time;
+    glue(view_fact(s, "heap", "heap_peak_time", "time of the peak", VIEW_DURATION,
+                   view_number(heap_time(r->selection->profile, time))),
+         " at ", "");
+    view_fact(s, "heap", "heap_live", "live at the end", VIEW_BYTES, view_number(h.all.live))
+        ->after = " live at the end";
     heap_sums_release(&h);
 }
 
@@ -160,12 +164,12 @@ static void section_heaps(struct view *v, const struct profile *p, const struct 
 {
     const struct view_column columns[COLUMNS] = {
         [PEAK] = {"peak", "own peak", VIEW_BYTES},
-        [AT] = {"peak_time", "at", VIEW_DURATION},
+        [AT] = {"peak_time", "at", VIEW_DURATION, 66},
         [LIVE] = {"live", "live", VIEW_BYTES},
         [BLOCKS] = {"live_blocks", "blocks", VIEW_COUNT, 120},
         [ALLOCATED] = {"allocated", "allocated", VIEW_BYTES},
         [ALLOCATIONS] = {"allocations", "allocations", VIEW_COUNT, 100},
-        [TEMPORARY] = {"temporary_percent", "temp", VIEW_PERCENT},
+        [TEMPORARY] = {"temporary_percent", "temp", VIEW_PERCENT, 72},
         [NAME] = {"process", "process", VIEW_TEXT},
         [ENDED] = {"ended", "ended", VIEW_TEXT},
         [PID] = {"pid", "pid", VIEW_NUMBER, VIEW_MACHINES},

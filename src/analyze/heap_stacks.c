@@ -16,6 +16,36 @@ static bool is_start(const char *name)
            !strcmp(name, "start_thread") || text_starts(name, "__clone");
 }
 
+/* "std::vector<…>::push_back" of a C++ name: no result, no parameters, nothing in <>. */
+static void short_name(struct text *out, const char *name)
+{
+    static const char hidden[] = "(anonymous namespace)";
+    size_t start = out->len;
+    int depth = 0;
+    if (strstr(name, "operator")) {
+        text_add(out, name);
+        return;
+    }
+    for (const char *c = name; *c && !(*c == '(' && !depth && !text_starts(c, hidden)); c++) {
+        if (*c == '<' && !depth++)
+            text_add(out, "<…>");
+        depth -= *c == '>' && depth && c[-1] != '-';
+        if (depth || *c == '>')
+            continue;
+        if (*c == '(') {
+            text_add(out, hidden);
+            c += sizeof hidden - 2;
+        } else if (*c == ' ') {
+            out->len = start;
+            out->data[start] = 0;
+        } else {
+            text_add_char(out, *c);
+        }
+    }
+    if (out->len == start)
+        text_add(out, name);
+}
+
 /* "parse ← load ← main", at most so many of it; 0: all. */
 static void stack_text(const struct tree *t, uint32_t node, unsigned limit, struct text *out)
 {
@@ -27,7 +57,10 @@ static void stack_text(const struct tree *t, uint32_t node, unsigned limit, stru
             text_add(out, "…");
             return;
         }
-        text_add(out, tree_symbol(t, node)->name);
+        if (limit)
+            short_name(out, tree_symbol(t, node)->name);
+        else
+            text_add(out, tree_symbol(t, node)->name);
     }
     if (!out->len)
         text_add(out, "[no stack]");

@@ -10,6 +10,17 @@ bool heap_recorded(const struct profile *p)
     return p->heaps.len > 0;
 }
 
+int heap_missing(const struct profile *p, const char *file, struct error *err)
+{
+    if (profile_meta_get(p, "heap_mode"))
+        return error_set(err, FAULT_MISSING,
+                         "%s was made with --heap, but no process had the agent in it: it cannot "
+                         "be brought into programs that are static, set-user-ID or end at once",
+                         file);
+    return error_set(err, FAULT_MISSING,
+                     "%s says nothing about memory; record it with `sonde run --heap`", file);
+}
+
 bool heap_alone(const struct profile *p)
 {
     for (size_t i = 0; i < p->events.len; i++)

@@ -293,9 +293,7 @@ static int run(struct invocation *inv)
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
     if (!rc && of_heap(o) && !heap_recorded(&profile))
-        rc = error_set(&inv->error, FAULT_MISSING,
-                       "%s says nothing about memory; record it with `sonde run --heap`",
-                       inv->argv[0]);
+        rc = heap_missing(&profile, inv->argv[0], &inv->error);
     if (!rc && (of_heap(o) || heap_screen(&profile, o)))
         heap_skip_allocators(&profile);
     if (!rc)
