@@ -165,8 +165,10 @@ def test_native_between(harness, python, script):
         spun = sum(count for frames, count in mine
                    if "spin" in frames and frames.index("spin") > frames.index(function))
         assert spun > 0.5 * samples, function
-    assert not any("EvalFrameDefault" in frame for frames, _ in stacks for frame in frames
-                   if "key" in frames)
+    # But for a call of the loop that has only begun.
+    loops = sum(count for frames, count in stacks if "key" in frames and
+                any("EvalFrameDefault" in frame for frame in frames))
+    assert loops <= 0.03 * sum(count for frames, count in stacks if "key" in frames)
     check_quiet(recording.report())
 
 
