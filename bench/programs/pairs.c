@@ -1,7 +1,7 @@
 /*
- * Pairs of malloc and free from 200 call stacks of 20 frames and more, in one or several threads, each
- * with its own set of live blocks; sizes are mostly small. A thousand blocks of a thousand bytes leak
- * from one stack. Prints the time that a pair took: pairs [THREADS] [PAIRS] [LIVE].
+ * Pairs of malloc and free from 200 call stacks of 20 frames and more, in one or several threads,
+ * each with its own set of live blocks; sizes are mostly small. A thousand blocks of a thousand
+ * bytes leak from one stack. Prints the time that a pair took: pairs [THREADS] [PAIRS] [LIVE].
  */
 #include <pthread.h>
 #include <stdint.h>

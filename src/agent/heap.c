@@ -80,13 +80,29 @@ static struct heap_thread *place_claim(void)
             __atomic_exchange_n(&p->claimed[i], 1, __ATOMIC_ACQ_REL))
             continue;
         struct heap_thread *t = place_at(i);
-        if (t)
+        if (t) {
             t->place = i;
-        else
+            if (i >= __atomic_load_n(&p->places, __ATOMIC_RELAXED))
+                __atomic_store_n(&p->places, i + 1, __ATOMIC_RELAXED);
+        } else {
             __atomic_store_n(&p->claimed[i], 0, __ATOMIC_RELEASE);
+        }
         return t;
     }
     return NULL;
+}
+
+int64_t heap_untold(void)
+{
+    struct heap_process *p = heap_process;
+    uint32_t places = __atomic_load_n(&p->places, __ATOMIC_RELAXED);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        struct heap_thread *b = __atomic_load_n(&block[i / BLOCK], __ATOMIC_ACQUIRE);
+        if (b && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
+            sum += __atomic_load_n(&b[i % BLOCK].delta, __ATOMIC_RELAXED);
+    }
+    return sum;
 }
 
 /* What a thread starts with; `segment` last, it makes the place valid. */
@@ -107,7 +123,8 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->held = NULL;
     t->busy_sp = 0;
     t->filter = heap_settings.mode == HEAP_SAMPLED ? p->filter : NULL;
-    t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^ (uint64_t)p->segment->pid << 40;
+    t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
+                (uint64_t)p->segment->pid << 40;
     t->random |= !t->random;
     t->left = heap_draw(t);
     __atomic_store_n(&t->segment, p->segment, __ATOMIC_RELEASE);

@@ -46,7 +46,7 @@ struct heap_known {
 /* A thread's private half, in pages that a fork wipes: `segment` is NULL in a child. */
 struct heap_thread {
     struct heap_header *segment;
-    int64_t left;          /* bytes to the next sample; exact mode: always negative */
+    int64_t left; /* bytes to the next sample; exact mode: always negative */
     struct heap_cell *cells;
     struct heap_slot *slot;
     struct heap_known *known; /* stack -> cell */
@@ -55,10 +55,10 @@ struct heap_thread {
     uint32_t place; /* of this half */
     int32_t tid;
     uint32_t lost_cell; /* for stacks that found no room */
-    uint64_t last;         /* the block of its latest allocation */
-    int64_t delta;         /* bytes not yet told to the process; how many may wait, up and down */
+    uint64_t last;      /* the block of its latest allocation */
+    int64_t delta;      /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
-    uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
+    uint64_t *filter; /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp; /* where the agent was entered */
     uint32_t *held;   /* the lock that is held there */
@@ -80,6 +80,7 @@ struct heap_process {
     struct heap_header *segment;
     struct heap_layout layout;
     struct heap_thread shared;
+    uint32_t places; /* at and above this one no private half was ever used */
     uint8_t claimed[AGENT_SLOTS];
     uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
     uint16_t filter_count[HEAP_FILTER];
@@ -101,12 +102,15 @@ struct heap_frame {
 };
 
 /* ---- heap.c */
-/* From the constructor, once the agent runs. `tree` is the path of the session's struct heap_tree. */
+/* From the constructor, once the agent runs. `tree` is the path of the session's struct heap_tree.
+ */
 void heap_start(const struct heap_settings *settings, const char *tree);
 /* The thread's place, made at its first call (in a forked child: with the segment). NULL when
  * there is none; *gate is then how the thread goes on. */
 struct heap_thread *heap_enter(uint32_t *gate);
 void heap_refuse(enum heap_loss why, uint64_t bytes);
+/* What the threads have not told yet, in sum; they go on meanwhile. */
+int64_t heap_untold(void);
 
 /* ---- heap_record.c: the gate is BUSY */
 void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
@@ -119,7 +123,7 @@ struct heap_block {
 struct heap_block heap_take(struct heap_thread *t, uint64_t address);
 void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block block);
 void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block);
-void heap_flush(struct heap_thread *t); /* tells the process the thread's delta */
+void heap_flush(struct heap_thread *t);   /* tells the process the thread's delta */
 int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
 
 /* ---- heap_stacks.c */

@@ -77,8 +77,7 @@ static inline struct heap_region *region_of(uint64_t address, bool make)
     if (__builtin_expect(range == HEAP_RANGES, 0))
         return NULL;
     struct heap_region *all = heap_area(heap_process->layout.regions);
-    return &all[(size_t)range * HEAP_REGIONS +
-                (address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1))];
+    return &all[(size_t)range * HEAP_REGIONS + (address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1))];
 }
 
 static inline uint64_t *table_at(uint32_t unit)
@@ -214,8 +213,7 @@ static struct heap_block word_read(uint64_t word, bool release)
 /* A lock that nobody gave back for a while is tried, but no longer waited for. */
 static bool region_lock(struct heap_thread *t, struct heap_region *r)
 {
-    if (__builtin_expect(r->stuck >= STUCK_MAX, 0) &&
-        __atomic_load_n(&r->lock, __ATOMIC_RELAXED))
+    if (__builtin_expect(r->stuck >= STUCK_MAX, 0) && __atomic_load_n(&r->lock, __ATOMIC_RELAXED))
         return false;
     if (__builtin_expect(!heap_lock(t, &r->lock), 0)) {
         r->stuck += r->stuck < STUCK_MAX;

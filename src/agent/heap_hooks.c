@@ -27,7 +27,8 @@ static struct pass pass_late(uint64_t bytes)
         t->held = NULL;
         return (struct pass){.thread = t, .gate = GATE_LATE};
     }
-    heap_refuse(HEAP_LOST_BUSY, bytes);
+    if (bytes != PASS_FREE)
+        heap_refuse(HEAP_LOST_BUSY, bytes);
     return (struct pass){.gate = GATE_LATE};
 }
 
@@ -38,9 +39,11 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
     struct pass pass = {.gate = s->gate};
     if (!heap_process)
         return pass;
-    if (pass.gate == GATE_REAL && !heap_real_is_inside(caller->ip) && s->heap &&
-        s->heap->segment) {
-        pass.thread = s->heap; /* a signal handler that interrupted the allocator */
+    /* A signal handler that interrupted the allocator, or the allocator itself: it may well free
+     * what we know, but what it allocates is no business of the program. */
+    if (pass.gate == GATE_REAL && (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) &&
+        s->heap && s->heap->segment) {
+        pass.thread = s->heap;
         return pass;
     }
     if (pass.gate == GATE_BUSY && is_abandoned(s->heap, caller)) {
@@ -50,7 +53,7 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
         pass.gate = GATE_READY;
         return pass;
     }
-    if (pass.gate == GATE_BUSY && bytes)
+    if (pass.gate == GATE_BUSY && bytes != PASS_FREE)
         heap_refuse(HEAP_LOST_NESTED, bytes);
     if (pass.gate == GATE_LATE)
         return pass_late(bytes);
@@ -75,16 +78,25 @@ static void *store_or_null(size_t size, size_t align)
 
 #define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
 
-EXPORT void *malloc(size_t size)
+/* Apart, so that a call which is passed over need not save a register. */
+static __attribute__((noinline)) void *malloc_recorded(struct pass pass, size_t size,
+                                                       const struct heap_frame *caller)
 {
-    if (unlikely(!RESOLVED()))
-        return store_or_null(size, 16);
-    struct pass pass = pass_begin(CALLER, size);
-    if (skip(pass, size))
-        return heap_real.malloc(size);
     real_begin(pass);
     void *block = heap_real.malloc(size);
-    return record(pass, block, size, CALLER);
+    return record(pass, block, size, caller);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread && !RESOLVED()))
+        return store_or_null(size, 16);
+    if (skip(pass, size))
+        return heap_real.malloc(size);
+    void *block = malloc_recorded(pass, size, CALLER);
+    barrier(); /* our frame, which holds the caller's, stays until here */
+    return block;
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -113,15 +125,16 @@ static void *realloc_store(void *block, size_t size)
 }
 
 /* In one step: nobody sees the block freed before it is known whether it was. */
-static void *realloc_recorded(struct pass pass, void *block, size_t size, void *(*again)(void *, size_t, size_t),
-                              size_t count, size_t each, const struct heap_frame *caller)
+static void *realloc_recorded(struct pass pass, void *block, size_t size,
+                              void *(*again)(void *, size_t, size_t), size_t count, size_t each,
+                              const struct heap_frame *caller)
 {
     struct heap_thread *t = pass.thread;
     uint64_t old = (uint64_t)(uintptr_t)block;
     struct heap_block was = {0};
     bool over = passed_over(t, size);
-    gate_set(GATE_BUSY);
     t->busy_sp = (uint64_t)(uintptr_t)caller;
+    gate_set(GATE_BUSY);
     if (block && heap_may_know(t, old))
         was = heap_take(t, old);
     gate_set(GATE_REAL);
@@ -174,10 +187,10 @@ EXPORT void free(void *block)
 {
     if (unlikely(!block || heap_store_has(block)))
         return;
-    if (unlikely(!RESOLVED()))
-        return;
+    /* Until the allocator is known, all blocks are of the store. */
     forget(block, CALLER);
-    heap_real.free(block);
+    if (likely(heap_real.free != NULL))
+        heap_real.free(block);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)

@@ -1,8 +1,8 @@
 /*
  * C++'s own functions. Those of libstdc++ call malloc and free, which are hooked; those that an
  * allocator brings (jemalloc, tcmalloc, mimalloc) go its own ways, so they are recorded here. A
- * program may load its first C++ library long after its start, and into a scope where RTLD_NEXT does
- * not look: then the usual libraries are asked by name.
+ * program may load its first C++ library long after its start, and into a scope where RTLD_NEXT
+ * does not look: then the usual libraries are asked by name.
  *
  * Names are mangled: nw new, na new[], dl delete, da delete[]; m a size, St11align_val_t an
  * alignment, RKSt9nothrow_t the one that returns NULL instead of throwing.
@@ -52,7 +52,7 @@ static inline bool is_allocators(any_function f)
     EXPORT void *name parameters                                                                   \
     {                                                                                              \
         static any_function known;                                                                 \
-        void *(*real) parameters = (void *(*) parameters)real_of(&known, #name);                   \
+        void *(*real)parameters = (void *(*)parameters)real_of(&known, #name);                     \
         if (unlikely(!real))                                                                       \
             return malloc(size);                                                                   \
         if (likely(!is_allocators((any_function)real)))                                            \
@@ -70,7 +70,7 @@ static inline bool is_allocators(any_function f)
     EXPORT void name parameters                                                                    \
     {                                                                                              \
         static any_function known;                                                                 \
-        void(*real) parameters = (void (*) parameters)real_of(&known, #name);                      \
+        void(*real) parameters = (void(*) parameters)real_of(&known, #name);                       \
         if (unlikely(!real)) {                                                                     \
             free(block);                                                                           \
             return;                                                                                \

@@ -1,6 +1,6 @@
 /*
- * What every hook of the malloc family does before and after the allocator: looks at the gate, finds
- * the thread, and records. Inline, since it is on every allocation's way.
+ * What every hook of the malloc family does before and after the allocator: looks at the gate,
+ * finds the thread, and records. Inline, since it is on every allocation's way.
  */
 #ifndef SONDE_AGENT_HEAP_PASS_H
 #define SONDE_AGENT_HEAP_PASS_H
@@ -26,6 +26,8 @@ struct pass {
     uint32_t gate;
 };
 
+#define PASS_FREE UINT64_MAX /* in the place of `bytes`: nothing is allocated */
+
 /* For any gate but READY, and for a child after fork. */
 struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes);
 
@@ -50,6 +52,7 @@ static inline void *record(struct pass pass, void *block, size_t size,
 {
     if (!pass.thread)
         return block;
+    pass.thread->busy_sp = (uint64_t)(uintptr_t)caller;
     gate_set(GATE_BUSY);
     if (likely(block != NULL))
         heap_on_alloc(pass.thread, (uint64_t)(uintptr_t)block, size, caller);
@@ -87,14 +90,14 @@ static inline void forget(void *block, const struct heap_frame *caller)
 {
     /* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
     __builtin_prefetch((const char *)block - 16, 1);
-    struct pass pass = pass_begin(caller, 0);
+    struct pass pass = pass_begin(caller, PASS_FREE);
     struct heap_thread *t = pass.thread;
     uint64_t address = (uint64_t)(uintptr_t)block;
     if (unlikely(!t))
         return;
     if (likely(heap_may_know(t, address))) {
-        gate_set(GATE_BUSY);
         t->busy_sp = (uint64_t)(uintptr_t)caller;
+        gate_set(GATE_BUSY);
         heap_on_free(t, address, heap_take(t, address));
     }
     pass_end(pass);

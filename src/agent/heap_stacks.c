@@ -20,11 +20,10 @@ static int read_elsewhere(void *context, uint64_t address, uint64_t *word)
     struct heap_thread *t = context;
     if (address - t->window_at >= t->window_size || t->window_size - (address - t->window_at) < 8) {
         struct iovec local = {.iov_base = t->window, .iov_len = sizeof t->window};
-        struct iovec remote = {.iov_base = (void *)(uintptr_t)address,
-                               .iov_len = sizeof t->window};
-        long got = agent_quiet ? -1
-                               : raw6(SYS_process_vm_readv, agent_process->pid, &local, 1, &remote,
-                                      1, 0);
+        struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = sizeof t->window};
+        long got = agent_quiet
+                       ? -1
+                       : raw6(SYS_process_vm_readv, agent_process->pid, &local, 1, &remote, 1, 0);
         t->window_at = address;
         t->window_size = got > 0 ? (uint64_t)got : 0;
         if (t->window_size < 8)
@@ -99,8 +98,8 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
     __atomic_store_n(&s->count, (uint16_t)count, __ATOMIC_RELEASE);
     do
         s->next = head;
-    while (!__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE));
+    while (
+        !__atomic_compare_exchange_n(bucket, &head, id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     return id;
 }
 
@@ -158,8 +157,7 @@ static void known_grow(struct heap_thread *t)
 }
 
 static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint64_t hash,
-                                                     size_t count,
-                                                     const struct unwind_end *end)
+                                                     size_t count, const struct unwind_end *end)
 {
     if (t->known_used >= (t->known_mask + 1) / 4 * 3)
         known_grow(t);

@@ -16,6 +16,7 @@
 
 #include "agent/arch.h"
 #include "agent/modules.h"
+#include "agent/python.h"
 #include "agent/session.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -80,11 +81,12 @@ static void header_fill(struct segment_header *h, const struct segment_layout *l
     h->start = p->start ? p->start : agent_now();
     h->interval = s->interval;
     h->signal = (uint32_t)s->signal;
-    h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) : 0;
+    h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) | 1u << (SEGMENT_CODE - 1) : 0;
     h->threads_refused = p->threads_refused;
     h->exe_len = (uint32_t)strlen(s->exe);
     memcpy(h->exe, s->exe, sizeof h->exe);
     raw2(SYS_prctl, PR_GET_NAME, h->comm);
+    python_show(h);
     h->version = SEGMENT_VERSION;
     __atomic_store_n(&h->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
 }
@@ -189,7 +191,8 @@ void publish_thread(struct agent_thread *t)
     memset(s, 0, sizeof *s);
     s->generation = generation;
     s->tid = (uint32_t)t->tid;
-    s->timer = t->timer > 0;
+    /* Or is about to have one; registry.c takes this back. */
+    s->timer = t->timer > 0 || (agent_settings.interval && agent_settings.signal && !agent_quiet);
     s->start = agent_now();
     struct segment_count *c = &s->count[SEGMENT_SAMPLE - 1];
     c->generated = c->lost = t->missed;

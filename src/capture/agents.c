@@ -27,6 +27,7 @@
 #include "base/text.h"
 #include "base/vector.h"
 #include "capture/agents_segment.h"
+#include "cpython/cpython.h"
 #include "wire/session.h"
 
 #define ENVIRONMENT_MAX 12
@@ -38,7 +39,7 @@ struct member {
     struct agents_process process;
     int pidfd;
     bool gone; /* the process has ended */
-    bool over; /* was gone when this round began */
+    bool over; /* that was so before the latest look at what it had to say */
     void *base;
     size_t size;
     struct segment_view *view;
@@ -145,6 +146,8 @@ static int environment_make(struct agents *a, const struct agents_options *o, co
     variable_add_number(a, SESSION_RATE, o->rate);
     variable_add_number(a, SESSION_RING, o->ring_bytes ? o->ring_bytes : SESSION_RING_DEFAULT);
     variable_add_number(a, SESSION_FILTERS, own_filters());
+    if (o->python_only)
+        variable_add(a, SESSION_ONLY, "python");
     if (o->rows)
         variable_add(a, SESSION_ROWS, o->rows);
     return o->heap == HEAP_OFF ? 0 : environment_make_heap(a, o, err);
@@ -361,12 +364,15 @@ static void refusal_tell(pid_t pid, const struct session_hello *hello,
         [SESSION_NO_MEMFD] = "memfd_create was refused",
         [SESSION_LIMIT_FSIZE] = "its limit on file sizes (ulimit -f) is too small",
         [SESSION_NO_MEMORY] = "it has no memory for a segment (ulimit -v)",
+        [SESSION_PYTHON] = "its Python",
         [SESSION_NO_WIPE] = "the kernel is older than 4.14 (no MADV_WIPEONFORK)",
         [SESSION_NO_HEAP] = "its heap is not recorded: there is no memory for the tables",
     };
     struct text why = TEXT_INIT;
     text_add(&why, reasons[hello->reason < SESSION_REASONS ? hello->reason : 0]);
-    if (hello->error > 0 && hello->error < 4096)
+    if (hello->reason == SESSION_PYTHON)
+        text_format(&why, " %s", cpython_fault_text(-hello->error));
+    else if (hello->error > 0 && hello->error < 4096)
         text_format(&why, ": %s", strerror(hello->error));
     if (sink->refused)
         sink->refused(context, pid, why.data);
@@ -470,13 +476,6 @@ static bool has_ended(const struct member *m)
     return m->gone || poll(&p, 1, 0) > 0;
 }
 
-/* Asked before anything is heard or drained: of who is over by then, nothing can come after. */
-static void members_look(struct agents *a)
-{
-    for (size_t i = 0; i < a->members.len; i++)
-        a->members.data[i]->over = has_ended(a->members.data[i]);
-}
-
 static void members_drain(struct agents *a, bool finish, const struct agents_sink *sink,
                           void *context)
 {
@@ -507,9 +506,11 @@ static void callers_drain(struct agents *a, const struct agents_sink *sink, void
 
 void agents_drain(struct agents *a, const struct agents_sink *sink, void *context)
 {
+    /* Asked first: what a process sent, it sent before its end, so nothing can come after. */
+    for (size_t i = 0; i < a->members.len; i++)
+        a->members.data[i]->over = has_ended(a->members.data[i]);
     if (a->tree)
         a->tree->tick = clock_now();
-    members_look(a);
     callers_drain(a, sink, context);
     members_drain(a, false, sink, context);
 }

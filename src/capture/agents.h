@@ -25,9 +25,11 @@ struct agents_options {
     const char *rows;    /* folder of compiled unwind rows, or NULL */
     uint32_t rate;       /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes; /* of each thread, 0 for the usual size */
+    bool python_only;    /* processes without Python stay as they are */
     enum heap_mode heap;
-    uint64_t heap_interval; /* of sampled mode, and the bytes of addresses for a process's tables; */
-    uint64_t heap_memory;   /* 0 for the usual */
+    uint64_t
+        heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
+    uint64_t heap_memory; /* 0 for the usual */
 };
 
 struct agents_process {
@@ -42,7 +44,11 @@ struct agents_process {
     void *user;       /* the sink's, from `process` on */
     const void *heap; /* its heap segment (wire/heap.h), once it came; believe nothing in it */
     size_t heap_size;
-    const char *comm; /* bytes from the target: any but NUL */
+    uint32_t python;       /* its interpreter, as in the segment's header; 0: none (yet) */
+    uint32_t python_lines; /* enum cpython_lines */
+    uint64_t python_eval, python_eval_end; /* the interpreter loop */
+    void *python_user;                     /* the sink's as well */
+    const char *comm;                      /* bytes from the target: any but NUL */
     const char *exe;
 };
 
@@ -70,10 +76,23 @@ struct agents_thread {
 struct agents_sample {
     uint64_t time, value; /* value: CPU ns since the thread's previous sample */
     const uint64_t *address;
-    size_t count;       /* innermost first; out[0] is exact, the others are return addresses */
-    size_t interrupted; /* the other exact one, see unwind/walk.h; or 0 */
-    uint8_t reason;     /* enum unwind_reason */
-    uint8_t flags;      /* enum segment_sample_flag */
+    size_t count;           /* innermost first; out[0] is exact, the others are return addresses */
+    size_t interrupted;     /* the other exact one, see unwind/walk.h; or 0 */
+    uint8_t reason;         /* enum unwind_reason */
+    uint8_t flags;          /* enum segment_sample_flag */
+    const uint64_t *python; /* frames, two words each: see wire/segment.h */
+    size_t python_count;
+    bool python_whole;
+};
+
+/* What Python code an address means from now on, in one thread. Bytes of the target: any. */
+struct agents_code {
+    uint64_t code, stamp;
+    int32_t first_line;
+    const char *name, *path; /* without NULs within or at the end */
+    size_t name_len, path_len;
+    const uint8_t *table;
+    uint32_t table_len;
 };
 
 /* Any of these may be NULL. */
@@ -82,6 +101,8 @@ struct agents_sink {
     /* New or changed; replaces what was in its range, as mmap does. */
     void (*mapping)(void *context, struct agents_process *p, const struct agents_mapping *m);
     void (*thread)(void *context, struct agents_process *p, struct agents_thread *t);
+    void (*code)(void *context, struct agents_process *p, struct agents_thread *t,
+                 const struct agents_code *c);
     void (*sample)(void *context, struct agents_process *p, struct agents_thread *t,
                    const struct agents_sample *s);
     void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);

@@ -239,8 +239,7 @@ static void write_sums(void *context, const struct heap_sums *s)
     if (s->peak)
         writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
     if (s->temporary)
-        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary,
-                   s->temporary_bytes);
+        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
     if (s->tree_peak && w->tree_epoch == h->held_epoch)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};

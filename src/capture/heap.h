@@ -1,6 +1,6 @@
 /*
- * The heaps of a session's processes: what their agents count (heap_view.h), turned into curves while
- * they run and into cells by thread and stack when they end. Events and series are named in
+ * The heaps of a session's processes: what their agents count (heap_view.h), turned into curves
+ * while they run and into cells by thread and stack when they end. Events and series are named in
  * profile/profile.h and docs/FORMAT.md.
  */
 #ifndef SONDE_CAPTURE_HEAP_H

@@ -94,8 +94,8 @@ bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)
     memcpy(&s, &slots[index], sizeof s);
     if (state == 0 || s.tid == 0 || s.tid > INT32_MAX)
         return false;
-    *out = (struct heap_who){
-        .tid = (pid_t)s.tid, .start = s.start, .end = s.end, .ended = state == 2};
+    *out =
+        (struct heap_who){.tid = (pid_t)s.tid, .start = s.start, .end = s.end, .ended = state == 2};
     memcpy(out->name, s.name, sizeof s.name);
     return true;
 }
@@ -121,20 +121,20 @@ static bool sums_read(struct heap_view *v, uint32_t index, uint32_t tree_epoch,
         return false;
     uint64_t live = less(c.bytes, c.freed + c.foreign_freed);
     uint32_t epoch = __atomic_load_n(&header(v)->epoch, __ATOMIC_RELAXED);
-    *out = (struct heap_sums){
-        .cell = index,
-        .thread = c.thread < HEAP_THREADS ? c.thread : 0,
-        .stack = c.stack,
-        .allocations = scaled(v, c.allocations),
-        .bytes = c.bytes,
-        .live_blocks = scaled(v, less(c.allocations, c.frees + c.foreign_frees)),
-        .live = live,
-        .peak = c.epoch == epoch ? c.held : live,
-        .tree_peak = c.tree_epoch == tree_epoch ? c.tree_held : live,
-        .temporary = scaled(v, c.temporary),
-        .temporary_bytes = c.temporary_bytes,
-        .foreign_frees = scaled(v, c.foreign_frees),
-        .foreign_freed = c.foreign_freed};
+    *out =
+        (struct heap_sums){.cell = index,
+                           .thread = c.thread < HEAP_THREADS ? c.thread : 0,
+                           .stack = c.stack,
+                           .allocations = scaled(v, c.allocations),
+                           .bytes = c.bytes,
+                           .live_blocks = scaled(v, less(c.allocations, c.frees + c.foreign_frees)),
+                           .live = live,
+                           .peak = c.epoch == epoch ? c.held : live,
+                           .tree_peak = c.tree_epoch == tree_epoch ? c.tree_held : live,
+                           .temporary = scaled(v, c.temporary),
+                           .temporary_bytes = c.temporary_bytes,
+                           .foreign_frees = scaled(v, c.foreign_frees),
+                           .foreign_freed = c.foreign_freed};
     memcpy(out->sizes, c.sizes, sizeof out->sizes);
     return true;
 }

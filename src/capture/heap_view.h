@@ -1,6 +1,6 @@
 /*
- * Reads one heap segment (wire/heap.h), which its process may be writing to, or may have filled with
- * anything at all: every number is copied once and checked, memory and time are bounded.
+ * Reads one heap segment (wire/heap.h), which its process may be writing to, or may have filled
+ * with anything at all: every number is copied once and checked, memory and time are bounded.
  */
 #ifndef SONDE_HEAP_VIEW_H
 #define SONDE_HEAP_VIEW_H

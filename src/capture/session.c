@@ -217,7 +217,7 @@ static int prepare_inside(struct session *s, struct error *err)
 static int start_command(struct session *s, struct error *err)
 {
     bool unavailable;
-    int rc = s->options->heap != HEAP_OFF ? inside_open(s, false, err) : 0;
+    int rc = inside_open(s, false, err);
     if (rc)
         return rc;
     rc = prepare_perf(s, &unavailable, err);
@@ -245,10 +245,10 @@ static int start_command(struct session *s, struct error *err)
 /* Whatever has come, up to then. */
 static void collect_all(struct session *s, uint64_t until)
 {
+    if (s->agents)
+        inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
-    if (s->agents)
-        inside_collect(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */
@@ -419,7 +419,7 @@ static void finish(struct session *s)
     uint64_t end = clock_now();
     if (s->perf) {
         perf_disable(s->perf);
-        collect_records(s, UINT64_MAX);
+        collect_all(s, UINT64_MAX);
     }
     take_exits(s);
     reap_child(s);

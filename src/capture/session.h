@@ -32,8 +32,10 @@ struct session_options {
     struct perf_options perf;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory; /* bytes; 0 for the usual */
-    uint64_t duration; /* ns, 0 for none */
+    uint64_t duration;                    /* ns, 0 for none */
     bool no_symbols;
+    bool no_python; /* look at interpreters from outside, as at any program */
+    bool no_native; /* of stacks with Python in them, the Python frames alone */
     bool debuginfod;
     void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */
     void *context;

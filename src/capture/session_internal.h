@@ -13,8 +13,9 @@ struct session {
     struct session_result *result;
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
-    struct agents *agents; /* timers inside the target, see inside.h; also with perf, for the */
-    struct heaps *heaps;   /* heap, or NULL */
+    struct agents *agents; /* samplers inside the target, see inside.h; with perf for Python and */
+    struct heaps *heaps;   /* the heap, or NULL */
+    struct inside *inside; /* what they brought */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;

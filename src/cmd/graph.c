@@ -82,8 +82,10 @@ static const char *const see_also[] = {"report", "diff", "export", NULL};
 static int load(const struct invocation *inv, struct profile *p, struct error *err)
 {
     const struct graph_options *o = inv->options;
-    struct load_options lo = {
-        .from = o->filter.from, .to = o->filter.to, .keep_samples = o->kind == FLAME_CHART};
+    struct load_options lo = {.from = o->filter.from,
+                              .to = o->filter.to,
+                              .hide_interpreter = !o->filter.interpreter,
+                              .keep_samples = o->kind == FLAME_CHART};
     return reading_open(inv->argv[0], NULL, &lo, p, err);
 }
 

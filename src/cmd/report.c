@@ -289,7 +289,8 @@ static int run(struct invocation *inv)
     if (rc)
         return rc;
     profile_init(&profile);
-    struct load_options load = {.from = o->filter.from, .to = o->filter.to};
+    struct load_options load = {
+        .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
     if (!rc && of_heap(o) && !heap_recorded(&profile))
         rc = heap_missing(&profile, inv->argv[0], &inv->error);

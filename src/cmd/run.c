@@ -14,7 +14,7 @@ struct run_options {
     struct record_options record;
     const char *cpus, *cwd;
     struct option_list env;
-    bool follow;
+    bool follow, python, native;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
 };
@@ -36,6 +36,11 @@ static const struct option options[] = {
              "not fit is counted."},
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
+    {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
+     .group = "What to record",
+     .help = "Python functions in the place of the interpreter's; without, as any program."},
+    {"native", 0, OPTION_FLAG_AT(struct run_options, native), .negatable = true,
+     .group = "What to record", .help = "Native frames in stacks that have Python ones."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
     {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
@@ -46,6 +51,8 @@ static const struct option options[] = {
 
 static const struct run_options defaults = {.record = RECORD_DEFAULTS,
                                             .follow = true,
+                                            .python = true,
+                                            .native = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
                                             .agent_memory = HEAP_MEMORY_DEFAULT};
 
@@ -87,6 +94,8 @@ static int run(struct invocation *inv)
     struct session_options session = {.launch = &launch};
     struct session_result result;
     session.perf.threads_only = !o->follow;
+    session.no_python = !o->python;
+    session.no_native = !o->native;
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.agent_memory = o->agent_memory & ~4095ull;

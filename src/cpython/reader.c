@@ -189,7 +189,7 @@ static void find_outer(struct reader *r, uint64_t state)
 static bool top_is_readable(const struct reader *r, uint64_t top)
 {
     return r->layout->cframe_frame == LAYOUT_ABSENT || !top || in_window(r, top, r->frame_size) ||
-           memory_probe(top, r->frame_size);
+           memory_probe(r->memory, top, r->frame_size);
 }
 
 /* In this process; little is put on the stack, which may be a signal's. */

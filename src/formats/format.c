@@ -4,14 +4,26 @@
 #include <string.h>
 
 extern const struct format format_pprof, format_folded, format_speedscope, format_chrome_trace,
-    format_gecko, format_callgrind, format_perf_data, format_dot, format_perf_script, format_json,
-    format_csv;
+    format_gecko, format_callgrind, format_dot, format_perf_data, format_perf_script,
+    format_gperftools_cpu, format_gperftools_heap, format_cpuprofile, format_json, format_csv;
 
 /* As help and messages list them. Longer extensions of the same end come first. */
 static const struct format *const formats[] = {
-    &format_pprof,       &format_folded,    &format_speedscope, &format_chrome_trace,
-    &format_gecko,       &format_callgrind, &format_dot,        &format_perf_data,
-    &format_perf_script, &format_json,      &format_csv,        NULL,
+    &format_pprof,
+    &format_folded,
+    &format_speedscope,
+    &format_chrome_trace,
+    &format_gecko,
+    &format_callgrind,
+    &format_dot,
+    &format_perf_data,
+    &format_perf_script,
+    &format_gperftools_cpu,
+    &format_gperftools_heap,
+    &format_cpuprofile,
+    &format_json,
+    &format_csv,
+    NULL,
 };
 
 const struct format *const *format_list(void)

@@ -26,6 +26,10 @@
 #define FEATURE_MAX ((uint64_t)64 << 20)
 #define FEATURES 256
 #define RECORD_HEADER 8
+#define WINDOW ((size_t)256 * 1024)
+#define WINDOW_STACKS                                                                              \
+    4096 /* of long records that hold stacks, the first bytes nearly always do                     \
+          */
 #define CHUNK ((size_t)256 * 1024) /* unpacked at a time */
 #define RATIO_MAX 4096             /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)
@@ -52,6 +56,9 @@ struct walker {
     struct source *in;
     uint64_t end; /* of the records; UINT64_MAX: of the file */
     bool unfinished;
+    uint8_t *window; /* bytes of a file that can be read anywhere, from window_at on; or NULL */
+    uint64_t at, window_at;
+    size_t window_len;
     ZSTD_DStream *zstd;
     uint8_t *plain; /* unpacked bytes that are no whole record yet, and room for more */
     size_t plain_len;
@@ -100,7 +107,7 @@ static int use_plain(struct walker *w, struct error *err)
             return bad(w, err, "a compressed record has an impossible size");
         if (size > w->plain_len - at)
             break;
-        rc = use_record(w, (struct perf_bytes){w->plain + at, size}, true, err);
+        rc = use_record(w, (struct perf_bytes){.data = w->plain + at, .len = size}, true, err);
         at += size;
     }
     memmove(w->plain, w->plain + at, w->plain_len - at);
@@ -168,9 +175,9 @@ static int use_record(struct walker *w, struct perf_bytes r, bool packed, struct
         return 0;
     case RECORD_HEADER_FEATURE:
         if (r.len >= RECORD_HEADER + 8)
-            perf_feature(
-                &w->d, (unsigned)perf_u64(r.data + RECORD_HEADER),
-                (struct perf_bytes){r.data + RECORD_HEADER + 8, r.len - RECORD_HEADER - 8});
+            perf_feature(&w->d, (unsigned)perf_u64(r.data + RECORD_HEADER),
+                         (struct perf_bytes){.data = r.data + RECORD_HEADER + 8,
+                                             .len = r.len - RECORD_HEADER - 8});
         return 0;
     case RECORD_FINISHED_ROUND:
         return perf_queue_round(&w->queue, &w->d, err);
@@ -192,6 +199,50 @@ static uint64_t trailing(struct perf_bytes r, bool pipe)
     if (type == RECORD_TRACING_DATA && pipe && r.len >= RECORD_HEADER + 4)
         return perf_u32(r.data + RECORD_HEADER);
     return 0;
+}
+
+/* Fills the window from w->at on; true if `want` bytes are there. */
+static bool look(struct walker *w, size_t want, size_t cap)
+{
+    if (w->at >= w->window_at && w->at - w->window_at + want <= w->window_len)
+        return true;
+    w->window_at = w->at;
+    w->window_len = cap < w->end - w->at ? cap : (size_t)(w->end - w->at);
+    if (!source_at(w->in, w->at, w->window, w->window_len))
+        w->window_len = 0;
+    source_seek(w->in, w->at);
+    return want <= w->window_len;
+}
+
+/* The records of a file that can be read anywhere: of long samples only the first bytes. */
+static int use_records_anywhere(struct walker *w, struct error *err)
+{
+    size_t cap = w->d.stacks_copied ? WINDOW_STACKS : WINDOW;
+    int rc = 0;
+    w->window = memory_alloc(WINDOW);
+    for (w->at = source_offset(w->in); w->at < w->end && !rc;) {
+        if (!look(w, RECORD_HEADER, cap))
+            return source_bad(w->in, w->at, err, "the file ends here, within a record");
+        const uint8_t *data = w->window + (w->at - w->window_at);
+        size_t size = perf_u16(data + 6);
+        if (size < RECORD_HEADER || size > w->end - w->at)
+            return source_bad(w->in, w->at, err, "a record has the impossible size of %zu bytes",
+                              size);
+        bool partly = perf_u32(data) == PERF_RECORD_SAMPLE && w->d.stacks_copied && size > cap;
+        if (!look(w, partly ? cap : size, size > cap && !partly ? size : cap))
+            return source_bad(w->in, w->at, err, "the file ends within a record");
+        struct perf_bytes r = {.data = w->window + (w->at - w->window_at), .len = size};
+        if (partly) {
+            r.have = cap;
+            r.offset = w->at;
+        }
+        uint64_t more = trailing(r, false), next = w->at + size;
+        rc = use_record(w, r, false, err);
+        if (!rc && more > w->end - next)
+            return source_bad(w->in, w->at, err, "a record says that more follows than there is");
+        w->at = next + more;
+    }
+    return rc;
 }
 
 /* The record in front, or 0 at the end of the records. */
@@ -222,8 +273,10 @@ static int use_records(struct walker *w, bool pipe, struct error *err)
 {
     const uint8_t *data;
     ssize_t n;
-    int rc = 0;
-    while (!rc && (n = next_record(w, &data, err)) != 0) {
+    uint8_t last;
+    bool anywhere = !pipe && !w->unfinished && source_at(w->in, w->end - 1, &last, 1);
+    int rc = anywhere ? use_records_anywhere(w, err) : 0;
+    while (!rc && !anywhere && (n = next_record(w, &data, err)) != 0) {
         if (n < 0)
             return (int)n;
         struct perf_bytes r = {data, (size_t)n};
@@ -420,6 +473,7 @@ static void walker_free(struct walker *w)
     import_release(&d->im);
     ZSTD_freeDStream(w->zstd);
     free(w->plain);
+    free(w->window);
     free(w);
 }
 

@@ -8,6 +8,7 @@
 #define SONDE_PERF_DATA_INTERNAL_H
 
 #include <linux/perf_event.h>
+#include <string.h>
 
 #include "formats/import.h"
 #include "unwind/map.h"
@@ -29,10 +30,13 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/* A record's bytes, header included. */
+/* A record's bytes, header included. Of a long sample with a copied stack only the first may be
+ * there: few stacks are used up to their end, and the rest can be had from the file. */
 struct perf_bytes {
     const uint8_t *data;
-    size_t len;
+    size_t len;      /* of the record */
+    size_t have;     /* bytes at `data`; 0: all */
+    uint64_t offset; /* in the file, where `have` is less */
 };
 
 /* A sample, as far as it is used. Pointers lead into the record. */
@@ -45,7 +49,9 @@ struct perf_sample {
     const uint8_t *regs; /* u64 each */
     size_t regs_len;
     const uint8_t *stack;
-    size_t stack_len;
+    size_t stack_len;     /* bytes at `stack` */
+    uint64_t rest_offset; /* where the stack lies in the file, if it is longer; or 0 */
+    size_t rest_len;
 };
 
 struct perf_module {
@@ -88,7 +94,13 @@ struct perf_data {
     uint64_t lost;      /* of no event that is known */
     uint64_t odd;       /* records that made no sense */
     struct text release, host;
+    /* The stack that was unwound last, outermost first: the next one often begins the same. */
+    const struct perf_space *last_space;
+    size_t last_len;
+    uint64_t last_root, last_address[PERF_CHAIN_MAX];
+    uint32_t last_stack[PERF_CHAIN_MAX];
     uint64_t address[PERF_CHAIN_MAX];
+    uint8_t rest[65536]; /* of a copied stack, as far as it had to be fetched */
 };
 
 static inline uint64_t perf_u64(const uint8_t *at)

@@ -51,7 +51,12 @@ static int hand_on(struct perf_queue *q, struct perf_data *d, uint64_t until, bo
             break;
         q->out_of_order += w->time < q->handed_on;
         q->handed_on = w->time > q->handed_on ? w->time : q->handed_on;
-        rc = perf_bytes_use(d, (struct perf_bytes){q->bytes.data + w->at, w->len}, err);
+        rc = perf_bytes_use(d,
+                            (struct perf_bytes){.data = q->bytes.data + w->at,
+                                                .len = w->record_len,
+                                                .have = w->len,
+                                                .offset = w->offset},
+                            err);
     }
     keep_rest(q, i);
     return rc;
@@ -64,15 +69,18 @@ int perf_queue_add(struct perf_queue *q, struct perf_data *d, struct perf_bytes 
     if (!time || time == UINT64_MAX)
         return perf_bytes_use(d, record, err);
     int rc = 0;
-    if (q->bytes.len + record.len > PERF_QUEUE_MAX)
+    size_t have = record.have ? record.have : record.len;
+    if (q->bytes.len + have > PERF_QUEUE_MAX)
         rc = hand_on(q, d, 0, true, err);
-    vector_reserve(&q->bytes, q->bytes.len + record.len);
-    memcpy(q->bytes.data + q->bytes.len, record.data, record.len);
+    vector_reserve(&q->bytes, q->bytes.len + have);
+    memcpy(q->bytes.data + q->bytes.len, record.data, have);
     *vector_push(&q->waiting) = (struct perf_waiting){.time = time,
                                                       .at = q->bytes.len,
-                                                      .len = (uint32_t)record.len,
+                                                      .len = (uint32_t)have,
+                                                      .record_len = (uint32_t)record.len,
+                                                      .offset = record.offset,
                                                       .number = (uint32_t)q->waiting.len};
-    q->bytes.len += record.len;
+    q->bytes.len += have;
     q->newest = time > q->newest ? time : q->newest;
     return rc;
 }

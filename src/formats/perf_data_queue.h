@@ -14,6 +14,8 @@ struct perf_waiting {
     uint64_t time;
     size_t at; /* in the queue's bytes */
     uint32_t len, number;
+    uint32_t record_len; /* what perf_bytes says: the record may be there in part */
+    uint64_t offset;
 };
 
 struct perf_queue {

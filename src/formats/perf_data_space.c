@@ -3,17 +3,15 @@
  * Paths come from the file and are hostile: only regular files are opened, read with
  * pread and bounds, and used only if their build-id is the one that was recorded.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "formats/maps.h"
 #include "formats/perf_data_internal.h"
 #include "unwind/walk.h"
 
@@ -28,6 +26,12 @@ struct perf_space *perf_space_of(struct perf_data *d, uint32_t process)
     return d->all_spaces.data[*known];
 }
 
+/* What is mapped changes: what was known of the last stack holds no more. */
+static void forget_last(struct perf_data *d)
+{
+    d->last_len = 0;
+}
+
 static void space_empty(struct perf_space *s)
 {
     s->maps.len = 0;
@@ -37,12 +41,14 @@ static void space_empty(struct perf_space *s)
 
 void perf_space_forget(struct perf_data *d, uint32_t process)
 {
+    forget_last(d);
     space_empty(perf_space_of(d, process));
 }
 
 void perf_space_copy(struct perf_data *d, uint32_t from, uint32_t to)
 {
     struct perf_space *t = perf_space_of(d, to), *f = perf_space_of(d, from);
+    forget_last(d);
     space_empty(t);
     vector_reserve(&t->maps, f->maps.len);
     if (f->maps.len)
@@ -96,24 +102,6 @@ static void place(struct perf_space *s, const struct perf_mapping *m)
     insert(s, at, m);
 }
 
-static int open_regular(const char *path, const struct profile_module *m)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    uint8_t own[ROWS_BUILD_ID_MAX];
-    if (fd < 0)
-        return -1;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (good && m->build_id_len) {
-        int n = rows_read_build_id(fd, own);
-        good = n >= m->build_id_len && !memcmp(own, m->build_id, m->build_id_len);
-    }
-    if (good)
-        return fd;
-    close(fd);
-    return -1;
-}
-
 /* The file behind a module of the profile, looked at once. */
 static struct perf_module *file_of(struct perf_data *d, uint32_t module)
 {
@@ -129,7 +117,7 @@ static struct perf_module *file_of(struct perf_data *d, uint32_t module)
         rows_read_memory(vdso, VDSO_BYTES_MAX, &f->rows);
     if (m->kind != CODE_ELF)
         return f;
-    int fd = open_regular(profile_text(d->im.profile, m->path), m);
+    int fd = maps_open(profile_text(d->im.profile, m->path), m->build_id, m->build_id_len);
     f->readable = fd >= 0;
     if (f->readable && d->stacks_copied)
         rows_open(fd, NULL, &f->rows);
@@ -148,13 +136,9 @@ static uint64_t bias_of(struct perf_data *d, struct perf_module *f, uint64_t sta
     uint64_t *known = map_get(&d->biases, f->module, offset);
     if (known)
         return start + *known;
-    if (f->readable) {
-        int fd = open_regular(profile_text(d->im.profile, m->path), m);
-        if (fd >= 0 && rows_read_bias(fd, start, offset, &bias))
-            bias = start - offset;
-        if (fd >= 0)
-            close(fd);
-    }
+    if (f->readable)
+        bias = maps_bias(profile_text(d->im.profile, m->path), m->build_id, m->build_id_len, start,
+                         offset);
     map_put(&d->biases, f->module, offset, bias - start, NULL);
     return bias;
 }
@@ -203,6 +187,7 @@ int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64
         return import_too_many(&d->im, "modules", IMPORT_MODULES_MAX, err);
     struct perf_module *f = file_of(d, m.module);
     m.bias = bias_of(d, f, start, offset);
+    forget_last(d);
     place(s, &m);
     if (d->stacks_copied)
         unwind_map_add(&s->unwind,
@@ -222,6 +207,71 @@ uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint6
     return profile_frame_add(d->im.profile, m->module, address - m->bias);
 }
 
+/* The end of a copied stack, fetched when a walk gets that far. */
+struct rest {
+    struct perf_data *d;
+    const struct perf_sample *sample;
+    uint64_t sp;
+    size_t len;
+    bool tried;
+};
+
+static int read_rest(void *context, uint64_t address, uint64_t *word)
+{
+    struct rest *r = context;
+    const struct perf_sample *s = r->sample;
+    if (!r->tried) {
+        r->tried = true;
+        /* Behind the bytes stands how many of them are the stack's. */
+        size_t len = s->rest_len < sizeof r->d->rest - 8 ? s->rest_len : sizeof r->d->rest - 8;
+        if (source_at(r->d->im.source, s->rest_offset, r->d->rest, len + 8)) {
+            uint64_t used = perf_u64(r->d->rest + len);
+            r->len = used < len ? (size_t)used : len;
+        }
+    }
+    uint64_t at = address - r->sp;
+    if (address < r->sp || at > r->len || r->len - at < 8)
+        return -1;
+    memcpy(word, r->d->rest + at, 8);
+    return 0;
+}
+
+/* Stacks of one space that begin alike (the last of `address`) have the same nodes there. */
+static size_t known_part(struct perf_data *d, const struct perf_space *s, uint32_t root, size_t n)
+{
+    size_t same = 0, most = d->last_len < n ? d->last_len : n;
+    if (d->last_space == s && d->last_root == root)
+        while (same < most && d->last_address[same] == d->address[n - 1 - same])
+            same++;
+    d->last_space = s;
+    d->last_root = root;
+    return same;
+}
+
+static int push_addresses(struct perf_data *d, const struct perf_space *s, size_t n,
+                          size_t interrupted, uint32_t *stack, struct error *err)
+{
+    size_t same = interrupted ? 0 : known_part(d, s, *stack, n);
+    /* The innermost address is exact, all others are where a call returns to: a node that was the
+     * innermost does not serve another stack as its middle, nor the other way round. */
+    while (same && (same == n || same == d->last_len))
+        same--;
+    if (same)
+        *stack = d->last_stack[same - 1];
+    for (size_t i = same; i < n; i++) {
+        size_t from_leaf = n - 1 - i;
+        bool is_return = from_leaf && (!interrupted || from_leaf != interrupted);
+        uint32_t frame = perf_space_frame(d, s, d->address[from_leaf] - is_return);
+        int rc = import_push(&d->im, stack, frame, err);
+        if (rc)
+            return rc;
+        d->last_address[i] = d->address[from_leaf];
+        d->last_stack[i] = *stack;
+    }
+    d->last_len = interrupted ? 0 : n;
+    return 0;
+}
+
 int perf_space_unwind(struct perf_data *d, const struct perf_space *s, const struct perf_attr *a,
                       const struct perf_sample *sample, uint32_t *stack, struct error *err)
 {
@@ -233,17 +283,17 @@ int perf_space_unwind(struct perf_data *d, const struct perf_space *s, const str
     unwind_regs_from_perf(&regs, a->regs_user, values, count);
     struct unwind_memory memory = {
         .start = regs.value[UNWIND_SP], .data = sample->stack, .size = sample->stack_len};
+    struct rest rest = {.d = d, .sample = sample, .sp = memory.start};
+    if (sample->rest_offset) {
+        memory.read = read_rest;
+        memory.ctx = &rest;
+    }
     size_t n = unwind_walk(&s->unwind, &regs, &memory, d->address, PERF_CHAIN_MAX, &end);
     bool whole = end.reason == UNWIND_COMPLETE;
     struct profile_cost *cost = &d->im.profile->cost;
     *(whole ? &cost->stacks_whole : &cost->stacks_cut) += 1;
     int rc = !whole && n ? import_push(&d->im, stack, d->cut_frame, err) : 0;
-    for (size_t i = n; i > 0 && !rc; i--) {
-        bool is_return = i - 1 != 0 && (!end.interrupted || i - 1 != end.interrupted);
-        uint32_t frame = perf_space_frame(d, s, d->address[i - 1] - is_return);
-        rc = import_push(&d->im, stack, frame, err);
-    }
-    return rc;
+    return rc ? rc : push_addresses(d, s, n, end.interrupted, stack, err);
 }
 
 /* Where the running kernel stands, 0 if it does not say. */

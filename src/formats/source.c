@@ -278,6 +278,21 @@ int source_at(struct source *s, uint64_t offset, void *data, size_t len)
     return io_pread(s->fd, data, len, (off_t)offset) == (ssize_t)len;
 }
 
+void source_seek(struct source *s, uint64_t offset)
+{
+    s->start = s->end = 0;
+    s->offset = s->taken = offset < s->size ? offset : s->size;
+    s->ended = false;
+    if (s->fd < 0) {
+        s->memory = s->memory_start + s->offset;
+        s->memory_left = s->size - s->offset;
+    } else if (lseek(s->fd, (off_t)s->offset, SEEK_SET) < 0) {
+        s->ended = true;
+    }
+    if (s->progress)
+        s->progress(s->context, s->taken, s->size);
+}
+
 int source_skip(struct source *s, uint64_t len, struct error *err)
 {
     while (len) {

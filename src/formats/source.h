@@ -44,6 +44,8 @@ int source_read(struct source *s, void *data, size_t len, struct error *err);
 /* The same from any place of a plain file or of memory, without consuming: 1, or 0 if the source is
  * no such thing (a pipe, compressed) or ends before. */
 int source_at(struct source *s, uint64_t offset, void *data, size_t len);
+/* Goes on at `offset` of a source that source_at can read. */
+void source_seek(struct source *s, uint64_t offset);
 int source_skip(struct source *s, uint64_t len, struct error *err);
 /* The next line without its end ("\n" or "\r\n"), NUL-terminated, to be altered at will: 1, 0 at
  * the end, or a negative fault. Holds until the next call. */

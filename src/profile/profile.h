@@ -122,10 +122,10 @@ struct profile_loss {
     uint64_t count;
 };
 
-/* The heap of one program that a process ran. Its stacks are in the cells of "heap:allocated" (bytes
- * and calls), "heap:live" (at the end: leaks, if it ended in order), "heap:peak" (at this process's
- * own peak), "heap:tree-peak" (at the peak of all together; bytes alone, as in the one before)
- * and "heap:temporary" (freed before the thread's next allocation). */
+/* The heap of one program that a process ran. Its stacks are in the cells of "heap:allocated"
+ * (bytes and calls), "heap:live" (at the end: leaks, if it ended in order), "heap:peak" (at this
+ * process's own peak), "heap:tree-peak" (at the peak of all together; bytes alone, as in the one
+ * before) and "heap:temporary" (freed before the thread's next allocation). */
 struct profile_heap {
     uint32_t process;
     uint64_t time; /* when the program ended, or the recording did */

@@ -31,10 +31,10 @@ struct writer_cost {
 };
 
 struct writer_heap {
-    uint64_t time;               /* of these words */
-    uint64_t peak, peak_time;    /* bytes; 0 if unknown */
-    uint64_t live, live_blocks;  /* when it ended, or the recording did */
-    uint64_t allocations, lost;  /* recorded; made but not recorded */
+    uint64_t time;                 /* of these words */
+    uint64_t peak, peak_time;      /* bytes; 0 if unknown */
+    uint64_t live, live_blocks;    /* when it ended, or the recording did */
+    uint64_t allocations, lost;    /* recorded; made but not recorded */
     uint64_t frees, unknown_frees; /* all; of blocks from before it was watched, or of a parent's */
 };
 

@@ -179,19 +179,15 @@ uint64_t unwind_hash(const uint64_t *address, size_t count)
     return hash_end(hash, count);
 }
 
-/* Where the next frame begins, which is `cfa`, from the guess if that was right. A processor goes
- * on with the guess before it knows; so the frames' loads overlap instead of waiting for one
- * another. The empty asm hides from the compiler that both are then equal. */
-static inline uint64_t follow(struct unwind_guesses *guesses, uint64_t sp, uint64_t cfa)
+/* The guess of the frame at `sp`; what stood in its place is forgotten. */
+static inline struct unwind_guess *guess_at(struct unwind_guesses *guesses, uint64_t sp)
 {
-    uint64_t *place = &guesses->end[sp >> 3 & (UNWIND_GUESSES - 1)];
-    uint64_t guess = *place, next = guess;
-    __asm__("" : "+r"(next));
-    if (__builtin_expect(guess != cfa, 0)) {
-        *place = cfa;
-        next = cfa;
+    struct unwind_guess *g = &guesses->frame[sp >> 3 & (UNWIND_GUESSES - 1)];
+    if (g->sp != sp) {
+        g->sp = sp;
+        g->next = g;
     }
-    return next;
+    return g;
 }
 
 /* The CFA of a frame that has no plain STEP_SP, or 0. *fp_at moves to where a realigned frame saved
@@ -214,13 +210,13 @@ static uint64_t cfa_otherwise(uint64_t step, uint64_t low, uint64_t sp, uint64_t
 
 /* fp is not read before a frame needs it: fp_at is where it was saved last. */
 size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *call,
-                      uint64_t stack_hi, struct unwind_cache *cache,
-                      struct unwind_guesses *guesses, uint64_t *out, size_t max, uint64_t *hash,
-                      enum unwind_reason *reason)
+                      uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
+                      uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason)
 {
     const uint64_t low = call->sp;
     uint64_t sp = low, fp_at = (uint64_t)(uintptr_t)&call->fp, ip = call->ip, sum = 0;
     uint64_t *at = out, *const end = out + max;
+    struct unwind_guess *guess = guess_at(guesses, low);
     renew(map, cache);
     *reason = UNWIND_COMPLETE;
     while (ip) {
@@ -242,7 +238,18 @@ size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *ca
         } else if (cfa > stack_hi) {
             return 0;
         }
-        sp = follow(guesses, sp, cfa);
+        /* A processor goes on with the guess before it knows whether it is right, so the frames'
+         * loads overlap instead of waiting for one another. The empty asm hides from the compiler
+         * that sp is cfa then. */
+        struct unwind_guess *next = guess->next;
+        uint64_t guessed = next->sp;
+        sp = guessed;
+        __asm__("" : "+r"(sp));
+        if (__builtin_expect(guessed != cfa, 0)) {
+            sp = cfa;
+            next = guess->next = guess_at(guesses, cfa);
+        }
+        guess = next;
         fp_at = slot ? sp - slot : fp_at;
         ip = word_at(sp - 8);
     }

@@ -103,7 +103,7 @@ struct heap_slot {
 /* Entry 0 stands for all that found no room. */
 struct heap_stack {
     uint64_t hash;
-    uint32_t next; /* in its bucket; 0 ends it */
+    uint32_t next;  /* in its bucket; 0 ends it */
     uint32_t first; /* in units of 4 words */
     uint16_t count; /* set last */
     uint8_t reason; /* enum unwind_reason */
@@ -130,15 +130,16 @@ struct heap_region {
     uint32_t lock;
     uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
     uint16_t used;
-    uint8_t bits; /* log2 of the slots */
+    uint8_t bits;  /* log2 of the slots */
     uint8_t stuck; /* how often in a row nobody got the lock */
     uint32_t spare;
 };
 
-/* The whole tree's memory: one such page a session, made by the collector, mapped by every agent. */
+/* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
+ */
 struct heap_tree {
     uint64_t magic;
-    uint64_t tick;     /* the collector's clock, some ms old */
+    uint64_t tick; /* the collector's clock, some ms old */
     int64_t total __attribute__((aligned(64)));
     uint64_t peak, peak_time;
     uint32_t epoch;

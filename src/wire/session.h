@@ -12,6 +12,7 @@
 #define SESSION_RATE "SONDE_SESSION_RATE" /* samples a second of CPU time, 0: none */
 #define SESSION_RING "SONDE_SESSION_RING" /* bytes of a thread's ring, a power of two */
 #define SESSION_ROWS "SONDE_SESSION_ROWS" /* folder of compiled unwind rows */
+#define SESSION_ONLY "SONDE_SESSION_ONLY" /* "python": other processes are left alone */
 #define SESSION_FILTERS                                                                            \
     "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
                              */
@@ -41,6 +42,7 @@ enum session_reason {
     SESSION_NO_MEMORY = 3,   /* the segment could not be mapped */
     SESSION_NO_WIPE = 4,     /* MADV_WIPEONFORK is missing: Linux before 4.14 */
     SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
+    SESSION_PYTHON = 6,      /* a Python that cannot be read: `error` is -enum cpython_fault */
     SESSION_REASONS
 };
 

@@ -91,8 +91,8 @@ static void put_cell(void *context, const struct heap_sums *s)
     size_t interrupted;
     bool complete;
     size_t count = heap_view_stack(w->space->view, s->stack, address, &interrupted, &complete);
-    const uint64_t values[] = {s->allocations, s->bytes, s->live, s->peak, s->tree_peak,
-                               s->temporary};
+    const uint64_t values[] = {s->allocations, s->bytes,     s->live,
+                               s->peak,        s->tree_peak, s->temporary};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         w->sum[i] += values[i];
     json_open_object(j);

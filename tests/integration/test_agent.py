@@ -43,8 +43,8 @@ def test_stacks_are_whole(watch, target):
 
 
 def test_a_deeper_stack_is_cut_and_says_so(watch, target):
-    report = watch.compare([target("deep"), "2000", "500000"])
-    assert report.depth_max == 512
+    report = watch.compare([target("deep"), "6000", "500000"])
+    assert report.depth_max == 4096
     assert report.reasons["depth"] > 0.9 * report.recorded
 
 

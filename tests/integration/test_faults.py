@@ -13,7 +13,7 @@ import time
 import pytest
 
 from programs import FAULTS, TRUTHS, arguments_of, label
-from runs import run
+from runs import run, wait_until
 
 FAST = ["--rate", "4000"]
 
@@ -23,16 +23,22 @@ def test_a_target_does_not_notice(harness, target, program):
     harness(program.name, *arguments_of(program, target), options=FAST).check()
 
 
+def children_named(pid, name):
+    """Those that have become this program."""
+    listed = open(f"/proc/{pid}/task/{pid}/children").read().split()
+    return [int(child) for child in listed
+            if open(f"/proc/{child}/comm").read().strip() == name]
+
+
 def test_t1_sigkill_at_any_instant(started, sonde_path, target, recording, tmp_path):
     """Twenty times: the status is the signal's, and what was recorded is all there."""
     instants = random.Random(1)
     for turn in range(20):
         path = tmp_path / f"{turn}.sonde"
         collector = started([sonde_path, "run", "-o", path, "--", target("threads"), 60000000])
-        time.sleep(instants.uniform(0.05, 0.25))
-        children = open(f"/proc/{collector.pid}/task/{collector.pid}/children").read().split()
-        assert len(children) == 1, children
-        os.kill(int(children[0]), signal.SIGKILL)
+        wait_until(lambda: children_named(collector.pid, "threads"))
+        time.sleep(instants.uniform(0, 0.2))
+        os.kill(children_named(collector.pid, "threads")[0], signal.SIGKILL)
         collector.wait(30)
         words = collector.communicate()[1]
         assert collector.returncode == 137, words
@@ -43,6 +49,7 @@ def test_t1_sigkill_at_any_instant(started, sonde_path, target, recording, tmp_p
         path.unlink()
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t2_the_core_survives(sonde, target, tmp_path, environment):
     pattern = open("/proc/sys/kernel/core_pattern").read().strip()
     if pattern.startswith(("|", "/")):
@@ -218,9 +225,11 @@ def test_t28_locked_memory(nobody, public_target, recording):
         return
     assert made.status == 0, made
     report = recording(path).report()
-    report.check_shares(most=60, some=30, least=10)
+    report.check_accounts()  # small rings lose more
+    assert report.share("main") > 90
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t28_processes(nobody):
     made = nobody("run", "-o", nobody.folder / "r.sonde", "--", "true",
                   preexec_fn=limited(resource.RLIMIT_NPROC, 1))
@@ -230,6 +239,7 @@ def test_t28_processes(nobody):
     assert not (nobody.folder / "r.sonde").exists()
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t28_address_space(harness):
     """Enough for the program but not for everything: an end in order, with the target's output."""
     run_of = harness("shares", 200000, preexec_fn=limited(resource.RLIMIT_AS, 256 << 20))

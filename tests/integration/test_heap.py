@@ -248,3 +248,74 @@ def test_counts_are_valgrinds(watch, command, environment):
     process, = heaps.processes
     assert (process["allocations"], process["frees"]) == (allocations, frees)
     assert abs(process["bytes"] - bytes_) < 4096  # the environment's length differs
+
+
+class Recorded:
+    """A recording made with --heap."""
+
+    def __init__(self, sonde, folder, command, *options):
+        self.sonde, self.path = sonde, folder / "heap.sonde"
+        self.run = sonde("run", "-q", "--force", "--heap", *options, "-o", self.path, "--", *command)
+        assert self.run.status == 0, self.run
+        whole = sonde("export", "-f", "json", "-o", "-", self.path).json
+        self.meta, self.series, self.losses = whole["meta"], whole["series"], whole["losses"]
+
+    def stacks(self, event):
+        """{(names outermost first): value}"""
+        text = self.sonde("export", "-f", "folded", "--event", event, "-o", "-", self.path).stdout
+        return {tuple(stack.split(";")): int(value) for stack, _, value in
+                (line.rpartition(" ") for line in text.splitlines())}
+
+    def within(self, event, name):
+        return sum(value for stack, value in self.stacks(event).items() if name in stack)
+
+
+def test_leaks_have_names(sonde, target, tmp_path):
+    r = Recorded(sonde, tmp_path, [target("heap"), "simple"])
+    assert r.within("heap:live", "site_leak") == 640
+    assert r.within("heap:live", "site_malloc") == 0
+    assert r.within("heap:allocated", "site_malloc") == 300350
+    assert r.within("heap:peak", "simple") == 100000
+    assert r.within("heap:temporary", "site_malloc") == 3 * 100 + 50 * 7
+    leak, = (stack for stack in r.stacks("heap:live") if "site_leak" in stack)
+    assert leak[0] == "_start" and leak[-2:] == ("simple", "site_leak")
+    assert r.meta["heap_mode"] == "exact"
+    assert not r.losses
+
+
+def test_the_recorded_tree(sonde, target, tmp_path):
+    r = Recorded(sonde, tmp_path, [target("heap"), "tree"])
+    assert abs(int(r.meta["heap_tree_peak"]) - 45 * MIB) < 0.01 * 45 * MIB
+    assert abs(sum(r.stacks("heap:tree-peak").values()) - 45 * MIB) < 0.01 * 45 * MIB
+    assert sum(r.stacks("heap:peak").values()) == 89 * MIB
+    assert int(r.meta["heap_tree_peak_time"]) >= int(r.meta["start"])
+
+
+def test_an_exec_keeps_the_stacks_before_it(sonde, target, tmp_path):
+    heap = target("heap")
+    r = Recorded(sonde, tmp_path, ["sh", "-c", f"x=1; exec {heap} simple"])
+    stacks = r.stacks("heap:allocated")
+    assert r.within("heap:allocated", "site_malloc") == 300350
+    assert sum(value for stack, value in stacks.items() if "site_malloc" not in stack) > 1000
+    assert not any(frame.startswith("[unknown") for stack in stacks for frame in stack)
+
+
+def test_curves(sonde, target, tmp_path):
+    r = Recorded(sonde, tmp_path, ["sh", "-c", "sleep 1.2"])
+    assert {series["name"] for series in r.series} >= {"heap", "rss"}
+
+
+def test_the_recording_does_not_grow_with_calls(sonde, target, tmp_path):
+    sizes = []
+    for count in ("1000", "400000"):
+        r = Recorded(sonde, tmp_path, [target("heap"), "many", count])
+        sizes.append(r.path.stat().st_size)
+    assert sizes[1] < sizes[0] + 40000
+
+
+def test_sampled_from_the_command_line(sonde, target, tmp_path):
+    r = Recorded(sonde, tmp_path, [target("heap"), "many", "200000"], "--heap=sampled",
+                 "--heap-interval", "4K")
+    truth = sum(16 + i % 64 for i in range(200000))
+    assert abs(r.within("heap:live", "site_leak") - truth) < 0.08 * truth
+    assert (r.meta["heap_mode"], r.meta["heap_interval"]) == ("sampled", "4096")

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
+#define NOINLINE __attribute__((noinline, noclone, noipa)) /* nor folded into its like */
 #define BLOCKS 1000
 
 static void say(unsigned long allocations, unsigned long bytes, unsigned long live,
@@ -318,9 +318,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } modes[] = {{"simple", simple},       {"chain", chain},     {"aligned", aligned},
-                 {"across", across},       {"tree", tree},       {"inherited", inherited},
-                 {"handler", handler},     {"jumping", jumping}, {"endless", endless}};
+    } modes[] = {{"simple", simple},   {"chain", chain},     {"aligned", aligned},
+                 {"across", across},   {"tree", tree},       {"inherited", inherited},
+                 {"handler", handler}, {"jumping", jumping}, {"endless", endless}};
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return many(strtoul(argv[2], NULL, 10));
     for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++)

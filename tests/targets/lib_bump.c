@@ -1,7 +1,7 @@
 /*
- * An allocator that any signal handler may interrupt and leave for good: to be preloaded, as programs
- * do with allocators of their own. Nothing is ever given back, calloc and realloc go through malloc
- * by its public name.
+ * An allocator that any signal handler may interrupt and leave for good: to be preloaded, as
+ * programs do with allocators of their own. Nothing is ever given back, calloc and realloc go
+ * through malloc by its public name.
  */
 #include <errno.h>
 #include <stddef.h>
