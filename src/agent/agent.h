@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/clock.h"
 #include "unwind/walk.h"
 #include "wire/segment.h"
 #include "wire/session.h"
@@ -28,7 +29,9 @@
 #define AGENT_STACK_WINDOW 2048 /* and where it leads on to another one */
 
 struct agent_settings {
-    bool active; /* the constructor found a session and everything it needs */
+    bool active;         /* the constructor found a session and everything it needs */
+    bool python_only;    /* other processes are observed from outside */
+    bool python_awaited; /* inert until an interpreter is loaded */
     int signal;
     uint64_t interval; /* ns of CPU between two samples; 0: no samples */
     uint32_t ring_bytes;
@@ -57,7 +60,8 @@ struct agent_process {
     uint32_t claims_failed;
     uint32_t flags; /* the same */
     int32_t pid;
-    uint64_t start;
+    uint64_t loads, unloads; /* by the loader, as of the last look */
+    uint64_t start;          /* 0: when the segment is made */
     struct segment_header *segment;
     struct segment_layout layout;
     uint32_t slots;
@@ -75,6 +79,8 @@ struct agent_thread {
     bool hidden;                   /* what agent_self.hidden starts as */
     uint64_t stack_low, stack_end; /* 0, 0: unknown */
     uint64_t missed, missed_value; /* samples from before the segment */
+    struct clock_state clock;
+    struct python_thread *python; /* see python.h, or NULL */
     struct segment_thread *slot;
     uint64_t *ring;
     void *(*start)(void *);
@@ -91,8 +97,12 @@ struct agent_self {
     struct agent_thread *thread;
     uint64_t stack_low, stack_end; /* as the thread's; a forked child starts with these */
     int32_t tid;
-    bool hidden; /* the program believes that it blocks our signal */
+    bool hidden;   /* the program believes that it blocks our signal */
+    uint32_t gate; /* enum heap_gate */
+    struct heap_thread *heap;
 };
+
+_Static_assert(sizeof(struct agent_self) <= 64, "static TLS is scarce");
 
 extern struct agent_settings agent_settings;
 extern struct agent_process *agent_process; /* NULL until the constructor is done */
@@ -108,6 +118,9 @@ static inline uint32_t agent_phase(void)
 {
     return agent_process ? __atomic_load_n(&agent_process->phase, __ATOMIC_ACQUIRE) : AGENT_ABSENT;
 }
+
+/* Something was loaded: modules and an interpreter are looked for. In start.c; not for handlers. */
+void agent_after_load(void *handle);
 
 /* Sets a bit for the collector to tell the user of. Signal-safe. */
 void agent_declare(uint32_t flag);

@@ -19,6 +19,7 @@
 #include "agent/fork.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
+#include "agent/python.h"
 #include "agent/real.h"
 #include "agent/registry.h"
 #include "agent/threads.h"
@@ -68,15 +69,15 @@ static bool caller_matters(const char *name, const void *caller)
 
 EXPORT void *dlopen(const char *name, int mode)
 {
-    if (!agent_process || !name)
+    if (!name || (!agent_process && !agent_settings.python_awaited))
         return REAL(dlopen)(name, mode);
     if (caller_matters(name, __builtin_return_address(0))) {
-        modules_refresh(); /* for what such a call brought before; then a jump, see above */
+        agent_after_load(NULL); /* for what such a call brought before; then a jump, see above */
         return REAL(dlopen)(name, mode);
     }
     void *handle = REAL(dlopen)(name, mode);
     if (handle)
-        modules_refresh();
+        agent_after_load(handle);
     return handle;
 }
 

@@ -22,7 +22,6 @@ struct listing {
     bool unchanged, asked;
 };
 
-static uint64_t last_adds, last_subs;
 static uint32_t rpath_seen;
 
 static uint32_t path_copy(char *to, const char *from)
@@ -103,10 +102,12 @@ static int on_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct listing *l = context;
     if (!l->asked && size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs) {
+        /* Kept where a fork wipes it: the list may have been half written when that came. */
+        struct agent_process *p = agent_process;
         l->asked = true;
-        l->unchanged = info->dlpi_adds == last_adds && info->dlpi_subs == last_subs;
-        last_adds = info->dlpi_adds;
-        last_subs = info->dlpi_subs;
+        l->unchanged = info->dlpi_adds == p->loads && info->dlpi_subs == p->unloads;
+        p->loads = info->dlpi_adds;
+        p->unloads = info->dlpi_subs;
         if (l->unchanged)
             return 1;
     }
@@ -135,11 +136,6 @@ static int on_loaded(struct dl_phdr_info *info, size_t size, void *context)
         m->offset = p->p_offset & ~4095ull;
     }
     return 0;
-}
-
-void loaded_forget(void)
-{
-    last_adds = last_subs = 0;
 }
 
 bool loaded_has_rpath(void)

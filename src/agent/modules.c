@@ -112,8 +112,3 @@ bool modules_have_rpath(void)
 {
     return loaded_has_rpath();
 }
-
-void modules_forget(void)
-{
-    loaded_forget();
-}

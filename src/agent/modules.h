@@ -16,9 +16,6 @@ void modules_refresh(void);
 /* Whether something loaded has a DT_RPATH. */
 bool modules_have_rpath(void);
 
-/* A forked child: what the parent was looking at when it forked must be looked at again. */
-void modules_forget(void);
-
 /* Copies the table to the segment. Signal-safe: if a refresh is under way, it will do it. */
 void modules_show(void);
 

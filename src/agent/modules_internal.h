@@ -36,8 +36,6 @@ void module_table_work(void (*look)(void));
  * how many were written, or -1 when nothing was loaded or unloaded since the call before. */
 int loaded_list(struct agent_module *out, size_t max, size_t *total);
 
-void loaded_forget(void); /* the next loaded_list answers in any case */
-
 /* Whether any object in the last list has a DT_RPATH. */
 bool loaded_has_rpath(void);
 

@@ -16,6 +16,7 @@
 
 #include "agent/arch.h"
 #include "agent/modules.h"
+#include "agent/python.h"
 #include "agent/session.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -27,14 +28,14 @@
 static const uint32_t slot_choices[] = {AGENT_SLOTS, 512, 64, 8};
 
 /* ftruncate beyond RLIMIT_FSIZE raises SIGXFSZ, which would end the program: ask first. */
-static uint64_t file_limit(void)
+uint64_t publish_file_limit(void)
 {
     struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     raw4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
     return limit.rlim_cur;
 }
 
-static int memory_file(uint64_t size)
+int publish_memory_file(uint64_t size)
 {
     static const char name[] = "sonde";
     long fd = raw2(SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -51,7 +52,7 @@ static int memory_file(uint64_t size)
     return (int)result;
 }
 
-static void *map_file(int fd, uint64_t size)
+void *publish_map_file(int fd, uint64_t size)
 {
     long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at < 0 && at > -4096)
@@ -77,14 +78,15 @@ static void header_fill(struct segment_header *h, const struct segment_layout *l
     h->pid = (uint32_t)raw0(SYS_getpid);
     h->parent = (uint32_t)raw0(SYS_getppid);
     h->clock = CLOCK_MONOTONIC;
-    h->start = p->start;
+    h->start = p->start ? p->start : agent_now();
     h->interval = s->interval;
     h->signal = (uint32_t)s->signal;
-    h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) : 0;
+    h->kinds = s->interval ? 1u << (SEGMENT_SAMPLE - 1) | 1u << (SEGMENT_CODE - 1) : 0;
     h->threads_refused = p->threads_refused;
     h->exe_len = (uint32_t)strlen(s->exe);
     memcpy(h->exe, s->exe, sizeof h->exe);
     raw2(SYS_prctl, PR_GET_NAME, h->comm);
+    python_show(h);
     h->version = SEGMENT_VERSION;
     __atomic_store_n(&h->magic, SEGMENT_MAGIC, __ATOMIC_RELEASE);
 }
@@ -93,7 +95,7 @@ static void header_fill(struct segment_header *h, const struct segment_layout *l
 static int segment_open(struct segment_header **out, struct segment_layout *layout, uint32_t *slots,
                         enum session_reason *reason)
 {
-    uint64_t limit = file_limit();
+    uint64_t limit = publish_file_limit();
     int error = -EFBIG;
     *reason = SESSION_LIMIT_FSIZE;
     for (size_t i = 0; i < sizeof slot_choices / sizeof *slot_choices; i++) {
@@ -101,12 +103,12 @@ static int segment_open(struct segment_header **out, struct segment_layout *layo
         if (!segment_layout(*slots, agent_settings.ring_bytes, AGENT_MODULES, layout) ||
             layout->size > limit)
             continue;
-        int fd = memory_file(layout->size);
+        int fd = publish_memory_file(layout->size);
         if (fd < 0) {
             *reason = SESSION_NO_MEMFD;
             return fd;
         }
-        *out = map_file(fd, layout->size);
+        *out = publish_map_file(fd, layout->size);
         if (*out)
             return fd;
         raw1(SYS_close, fd);
@@ -189,7 +191,8 @@ void publish_thread(struct agent_thread *t)
     memset(s, 0, sizeof *s);
     s->generation = generation;
     s->tid = (uint32_t)t->tid;
-    s->timer = t->timer > 0;
+    /* Or is about to have one; registry.c takes this back. */
+    s->timer = t->timer > 0 || (agent_settings.interval && agent_settings.signal && !agent_quiet);
     s->start = agent_now();
     struct segment_count *c = &s->count[SEGMENT_SAMPLE - 1];
     c->generated = c->lost = t->missed;

@@ -25,4 +25,10 @@ void publish_shrink(void);
 
 struct segment_thread *publish_slot(uint32_t index); /* NULL while there is no segment */
 
+/* Memory to share: a sealed file of `size` bytes, as large as limits allow (-EFBIG otherwise), and
+ * its mapping, which no child inherits. A descriptor or a negative errno; NULL. */
+uint64_t publish_file_limit(void);
+int publish_memory_file(uint64_t size);
+void *publish_map_file(int fd, uint64_t size);
+
 #endif

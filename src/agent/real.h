@@ -17,6 +17,10 @@
     X(long, syscall, (long, long, long, long, long, long, long))                                   \
     X(sighandler_t, signal, (int, sighandler_t))                                                   \
     X(int, pthread_sigmask, (int, const sigset_t *, sigset_t *))                                   \
+    X(int, execve, (const char *, char *const *, char *const *))                                   \
+    X(int, execvpe, (const char *, char *const *, char *const *))                                  \
+    X(int, fexecve, (int, char *const *, char *const *))                                           \
+    X(int, execveat, (int, const char *, char *const *, char *const *, int))                       \
     X(int, sigwait, (const sigset_t *, int *))                                                     \
     X(int, sigwaitinfo, (const sigset_t *, siginfo_t *))                                           \
     X(int, sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))                 \

@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 
 #include "agent/arch.h"
+#include "agent/clock.h"
 #include "agent/publish.h"
 #include "agent/timer.h"
 
@@ -101,6 +102,7 @@ static struct agent_thread *claim_first(uint32_t slots)
         t->rounds = 0;
         t->slot = NULL;
         t->missed = t->missed_value = 0;
+        t->clock = (struct clock_state){0};
         t->stack_low = t->stack_end = 0;
         return t;
     }
@@ -135,6 +137,8 @@ static void arm(struct agent_thread *t)
     if (timer < 0) {
         agent_declare(SEGMENT_TIMERS_REFUSED);
         registry_refuse();
+        if (t->slot)
+            t->slot->timer = 0;
         return;
     }
     __atomic_store_n(&t->timer, timer + 1, __ATOMIC_RELEASE);
@@ -152,6 +156,7 @@ void registry_go(struct agent_thread *t)
 
 void registry_disarm(struct agent_thread *t)
 {
+    clock_stop(t);
     int timer = __atomic_exchange_n(&t->timer, 0, __ATOMIC_ACQ_REL);
     if (timer > 0 && !agent_quiet)
         timer_stop(timer - 1);
@@ -162,6 +167,8 @@ bool registry_of_signal(const siginfo_t *info, struct agent_thread **thread)
     uint64_t cookie = (uint64_t)(uintptr_t)info->si_value.sival_ptr;
     uint32_t index = (uint32_t)cookie;
     *thread = NULL;
+    if (clock_of_signal(info, thread))
+        return true;
     if (info->si_code != SI_TIMER || cookie >> 48 != COOKIE_MARK || index >= AGENT_SLOTS)
         return false;
     struct agent_thread *t = at_index(index);

@@ -10,7 +10,9 @@
 
 #include "agent/agent.h"
 #include "agent/arch.h"
+#include "agent/clock.h"
 #include "agent/publish.h"
+#include "agent/python.h"
 #include "agent/registry.h"
 #include "agent/ring.h"
 #include "agent/signals.h"
@@ -24,6 +26,7 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
 {
     if (t->slot)
         return true;
+    bool outside = agent_settings.python_only; /* seen from there until there is a slot */
     if (agent_phase() == AGENT_WAITING)
         publish_segment();
     uint32_t phase = agent_phase();
@@ -34,7 +37,7 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
     if (phase == AGENT_RUNNING) {
         publish_thread(t);
         if (t->slot)
-            return true;
+            return !outside;
         struct segment_count *c = &agent_process->segment->unplaced[SEGMENT_SAMPLE - 1];
         __atomic_fetch_add(&c->generated, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&c->lost, 1, __ATOMIC_RELAXED);
@@ -42,8 +45,10 @@ static bool has_slot(struct agent_thread *t, uint64_t value)
         __atomic_fetch_add(&c->value_lost, value, __ATOMIC_RELAXED);
         return false;
     }
-    t->missed++;
-    t->missed_value += value;
+    if (!outside) {
+        t->missed++;
+        t->missed_value += value;
+    }
     return false;
 }
 
@@ -54,6 +59,8 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
     bool foreign;
     unwind_regs_from_ucontext(&regs, ucontext);
     size_t count = stack_walk(t, &regs, &end, &foreign);
+    bool whole = false;
+    size_t python = python_walk(t, ucontext, regs.value[UNWIND_SP], &whole);
     bool late = value > LATE_NS && value > 8 * agent_settings.interval;
     struct segment_sample s = {.time = time,
                                .value = value,
@@ -61,10 +68,15 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
                                .interrupted = (uint16_t)end.interrupted,
                                .guessed = (uint16_t)end.guessed,
                                .reason = (uint8_t)end.reason,
-                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0)};
+                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0),
+                               .python = (uint16_t)python,
+                               .python_whole = whole};
     uint64_t head[SAMPLE_WORDS];
+    size_t words;
+    const uint64_t *body = python_pack(t, &s, &words);
     memcpy(head, &s, sizeof s);
-    ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, t->address, count);
+    if (ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, body, words))
+        python_packed(t, &s);
 }
 
 static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
@@ -90,6 +102,23 @@ static void restart(void *ucontext)
         arch_restart(ucontext);
 }
 
+static void on_clock(struct agent_thread *t, void *ucontext)
+{
+    uint64_t value = clock_value(t);
+    if (value)
+        take(t, value, ucontext);
+    restart(ucontext);
+}
+
+static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)
+{
+    if (!t->clock.page)
+        take(t, intervals * agent_settings.interval, ucontext);
+    restart(ucontext);
+    if (agent_settings.python_only && t->slot && t == agent_self.thread)
+        clock_start(t);
+}
+
 void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct agent_thread *t;
@@ -97,8 +126,10 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
     if (!registry_of_signal(info, &t)) {
         signals_pass_on(signal);
     } else if (t) {
-        take(t, (1 + (uint64_t)(uint32_t)info->si_overrun) * agent_settings.interval, ucontext);
-        restart(ucontext);
+        if (info->si_code == SI_TIMER)
+            on_timer(t, 1 + (uint64_t)(uint32_t)info->si_overrun, ucontext);
+        else
+            on_clock(t, ucontext);
     } else {
         restart(ucontext);
     }

@@ -12,8 +12,11 @@
 
 EXPORT int sigaction(int signal, const struct sigaction *act, struct sigaction *old)
 {
-    if (!signals_is_ours(signal))
-        return __sigaction(signal, act, old);
+    if (!signals_is_ours(signal)) {
+        int result = __sigaction(signal, signals_guarded(signal, act), old);
+        signals_unguarded(result == 0 ? old : NULL);
+        return result;
+    }
     if (act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN) {
         signals_cede();
         return __sigaction(signal, act, old);
@@ -28,6 +31,10 @@ EXPORT sighandler_t hook_signal(int, sighandler_t) __asm__("signal");
 
 EXPORT sighandler_t hook_signal(int number, sighandler_t handler)
 {
+    if (number == SIGIO && handler != SIG_ERR) {
+        struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+        return sigaction(number, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
+    }
     if (!signals_is_ours(number) || handler == SIG_ERR)
         return REAL(signal)(number, handler);
     if (handler != SIG_DFL && handler != SIG_IGN) {

@@ -67,6 +67,46 @@ bool signals_unblock(void)
     return (old & set) != 0;
 }
 
+static uint32_t guarding;
+
+static void on_overflow(int signal, siginfo_t *info, void *ucontext)
+{
+    (void)ucontext;
+    if (info->si_code == SI_KERNEL)
+        return;
+    struct sigaction plain = {.sa_handler = SIG_DFL};
+    __sigaction(signal, &plain, NULL);
+    raw3(SYS_tgkill, raw0(SYS_getpid), raw0(SYS_gettid), signal);
+}
+
+static const struct sigaction guard = {.sa_sigaction = on_overflow,
+                                       .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+
+bool signals_guard(void)
+{
+    struct sigaction now;
+    if (__atomic_load_n(&guarding, __ATOMIC_ACQUIRE))
+        return true;
+    if (__sigaction(SIGIO, NULL, &now) != 0 ||
+        (now.sa_handler == SIG_DFL && __sigaction(SIGIO, &guard, NULL) != 0))
+        return false;
+    __atomic_store_n(&guarding, 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+const struct sigaction *signals_guarded(int signal, const struct sigaction *act)
+{
+    bool needed = signal == SIGIO && act && act->sa_handler == SIG_DFL &&
+                  __atomic_load_n(&guarding, __ATOMIC_ACQUIRE);
+    return needed ? &guard : act;
+}
+
+void signals_unguarded(struct sigaction *old)
+{
+    if (old && (old->sa_flags & SA_SIGINFO) && old->sa_sigaction == on_overflow)
+        *old = (struct sigaction){.sa_handler = SIG_DFL};
+}
+
 void signals_pass_on(int signal)
 {
     if (believed.sa_handler == SIG_IGN)

@@ -29,4 +29,11 @@ void signals_cede(void);
 /* What the program believes to be set for it, SIG_DFL or SIG_IGN; then `now`, if that is given. */
 struct sigaction signals_believed(const struct sigaction *now);
 
+/* A perf event's signal that finds no room in the user's queue comes as SIGIO, which ends a program
+ * that does not care for it. Lets that pass unnoticed; false if it cannot be had. Signal-safe. */
+bool signals_guard(void);
+/* For the program's own dealings with SIGIO: the guard stands in for SIG_DFL. */
+const struct sigaction *signals_guarded(int signal, const struct sigaction *act);
+void signals_unguarded(struct sigaction *old);
+
 #endif

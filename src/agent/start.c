@@ -11,17 +11,33 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "agent/arch.h"
 #include "agent/fork.h"
+#include "agent/heap.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
+#include "agent/python.h"
 #include "agent/real.h"
 #include "agent/sample.h"
 #include "agent/session.h"
 #include "agent/signals.h"
 #include "agent/threads.h"
+
+/* This library is initialised first of all (-z initfirst), so that what other libraries allocate at
+ * their start is seen; libc's own environment is not there yet. */
+static char **environment;
+
+static const char *variable(const char *name)
+{
+    size_t len = strlen(name);
+    for (char **v = environment; v && *v; v++)
+        if (strncmp(*v, name, len) == 0 && (*v)[len] == '=')
+            return *v + len + 1;
+    return NULL;
+}
 
 static uint64_t number(const char *text, uint64_t otherwise, uint64_t max)
 {
@@ -48,17 +64,18 @@ static bool text_take(char *to, size_t size, const char *from)
 static bool settings_read(void)
 {
     struct agent_settings *s = &agent_settings;
-    if (!text_take(s->address, sizeof s->address, getenv(SESSION_ADDRESS)))
+    if (!text_take(s->address, sizeof s->address, variable(SESSION_ADDRESS)))
         return false;
-    text_take(s->rows, sizeof s->rows, getenv(SESSION_ROWS));
-    uint64_t rate = number(getenv(SESSION_RATE), SESSION_RATE_DEFAULT, SESSION_RATE_MAX);
+    text_take(s->rows, sizeof s->rows, variable(SESSION_ROWS));
+    uint64_t rate = number(variable(SESSION_RATE), SESSION_RATE_DEFAULT, SESSION_RATE_MAX);
     s->interval = rate ? 1000000000u / rate : 0;
-    s->ring_bytes = (uint32_t)number(getenv(SESSION_RING), SESSION_RING_DEFAULT, SEGMENT_RING_MAX);
+    s->ring_bytes =
+        (uint32_t)number(variable(SESSION_RING), SESSION_RING_DEFAULT, SEGMENT_RING_MAX);
     struct segment_layout unused;
     if (!segment_layout(8, s->ring_bytes, AGENT_MODULES, &unused))
         s->ring_bytes = SESSION_RING_DEFAULT;
-    long len = raw3(SYS_readlink, "/proc/self/exe", s->exe, sizeof s->exe - 1);
-    s->exe[len > 0 ? len : 0] = 0;
+    const char *only = variable(SESSION_ONLY);
+    s->python_only = only && strcmp(only, "python") == 0;
     return true;
 }
 
@@ -89,7 +106,7 @@ static uint64_t filters_in_force(void)
  * filter may kill for what we need. What the collector itself lives under is no hindrance. */
 static bool filtered(void)
 {
-    return filters_in_force() > number(getenv(SESSION_FILTERS), 0, 1000);
+    return filters_in_force() > number(variable(SESSION_FILTERS), 0, 1000);
 }
 
 static void stacks_learn(void)
@@ -132,10 +149,28 @@ static bool process_make(void)
     return true;
 }
 
-__attribute__((constructor)) static void agent_start(void)
+static void heap_read(struct heap_settings *heap)
 {
-    if (!settings_read() || filtered())
+    const char *mode = variable(SESSION_HEAP_MODE);
+    *heap = (struct heap_settings){
+        .mode = !mode                          ? HEAP_OFF
+                : strcmp(mode, "sampled") == 0 ? HEAP_SAMPLED
+                : strcmp(mode, "exact") == 0   ? HEAP_EXACT
+                                               : HEAP_OFF,
+        .interval = number(variable(SESSION_HEAP_INTERVAL), HEAP_INTERVAL_DEFAULT, 1ull << 40),
+        .memory =
+            number(variable(SESSION_HEAP_MEMORY), HEAP_MEMORY_DEFAULT, HEAP_MEMORY_MAX) & ~4095ull};
+    if (!heap->interval)
+        heap->interval = 1;
+}
+
+static void begin(const struct heap_settings *heap)
+{
+    struct agent_settings *settings = &agent_settings;
+    if (filtered())
         return;
+    long len = raw3(SYS_readlink, "/proc/self/exe", settings->exe, sizeof settings->exe - 1);
+    settings->exe[len > 0 ? len : 0] = 0;
     real_resolve();
     stacks_learn();
     if (!process_make())
@@ -153,4 +188,50 @@ __attribute__((constructor)) static void agent_start(void)
     const struct agent_settings *s = &agent_settings;
     threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
     threads_scan();
+    heap_start(heap, variable(SESSION_HEAP_TREE));
+}
+
+/* Once it is known whether there is an interpreter: who is not to be sampled is not, and who is not
+ * to be observed at all stays as it is. One that cannot be read is left to those who look from
+ * outside. */
+static void begin_or_wait(void)
+{
+    struct agent_settings *s = &agent_settings;
+    struct heap_settings heap;
+    heap_read(&heap);
+    if (s->python_only && !agent_python.ready) {
+        if (agent_python.fault)
+            session_send(SESSION_REFUSED, SESSION_PYTHON, -agent_python.fault, -1);
+        s->interval = 0;
+        if (heap.mode == HEAP_OFF) {
+            s->python_awaited = !agent_python.fault;
+            return;
+        }
+    }
+    begin(&heap);
+}
+
+__attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
+{
+    (void)argc;
+    (void)argv;
+    environment = environ ? environ : envp;
+    if (!settings_read())
+        return;
+    python_look(NULL);
+    begin_or_wait();
+}
+
+void agent_after_load(void *handle)
+{
+    if (!agent_settings.python_awaited) {
+        modules_refresh();
+        if (!python_is_here() && handle && python_look(handle) && agent_phase() == AGENT_RUNNING)
+            python_show(agent_process->segment);
+    } else if (handle && python_look(handle) &&
+               __atomic_exchange_n(&agent_settings.python_awaited, false, __ATOMIC_ACQ_REL)) {
+        environment = environ;
+        settings_read();
+        begin_or_wait();
+    }
 }

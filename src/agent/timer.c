@@ -6,7 +6,6 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "agent/agent.h"
 #include "agent/arch.h"
 
 /* The kernel's numbering of another thread's CPU clock (scheduler time). */
@@ -24,6 +23,18 @@ static uint64_t scramble(uint64_t x)
     return x ^ x >> 33;
 }
 
+static struct timespec span(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+                             .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+static long set(int timer, uint64_t first, uint64_t interval)
+{
+    struct itimerspec when = {.it_interval = span(interval), .it_value = span(first)};
+    return raw4(SYS_timer_settime, timer, 0, &when, NULL);
+}
+
 int timer_start(int32_t tid, uint64_t interval, int signal, uint64_t cookie)
 {
     struct sigevent event;
@@ -36,17 +47,19 @@ int timer_start(int32_t tid, uint64_t interval, int signal, uint64_t cookie)
     long result = raw3(SYS_timer_create, thread_clock(tid), &event, &timer);
     if (result < 0)
         return (int)result;
-    uint64_t first = 1 + scramble(agent_now() ^ (uint64_t)tid << 32) % interval;
-    struct itimerspec when = {.it_interval = {.tv_sec = (time_t)(interval / 1000000000u),
-                                              .tv_nsec = (long)(interval % 1000000000u)},
-                              .it_value = {.tv_sec = (time_t)(first / 1000000000u),
-                                           .tv_nsec = (long)(first % 1000000000u)}};
-    result = raw4(SYS_timer_settime, timer, 0, &when, NULL);
+    uint64_t first = 1 + scramble((uint64_t)tid << 16 ^ cookie) % interval;
+    result = set(timer, first, interval);
     if (result < 0) {
         timer_stop(timer);
         return (int)result;
     }
     return timer;
+}
+
+void timer_change(int timer, uint64_t interval)
+{
+    if (timer >= 0)
+        set(timer, interval, interval);
 }
 
 void timer_stop(int timer)

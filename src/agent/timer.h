@@ -12,6 +12,7 @@
  * with `cookie`. The first interval is cut at a random place, so that short threads are neither
  * always nor never seen. The timer's number, or a negative errno. */
 int timer_start(int32_t tid, uint64_t interval, int signal, uint64_t cookie);
+void timer_change(int timer, uint64_t interval); /* from now on; 0: never */
 void timer_stop(int timer);
 
 #endif

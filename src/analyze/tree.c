@@ -41,7 +41,7 @@ static void builder_release(struct builder *b)
 static void slots_grow(struct tree *t)
 {
     free(t->slots);
-    size_t count = t->mask ? (t->mask + 1) * 2 : 1024;
+    size_t count = t->mask ? (t->mask + 1) * 4 : 1024;
     t->mask = count - 1;
     t->slots = memory_array(count, sizeof *t->slots);
     for (size_t i = 1; i < t->nodes.len; i++) {

@@ -60,11 +60,12 @@ void section_waits(struct view *v, const struct report *r)
     };
     struct selection waits = *r->selection; /* the same threads and stacks, other events */
     waits.event = memory_array(p->events.len + 1, sizeof *waits.event);
+    bool any = false;
     for (uint32_t i = 0; i < p->events.len; i++)
-        waits.event[i] = selection_event_waits(p, i);
+        any |= waits.event[i] = selection_event_waits(p, i);
     size_t count = 0;
     uint64_t sum = 0;
-    struct ranked *all = rank_causes(&waits, &count, &sum);
+    struct ranked *all = any ? rank_causes(&waits, &count, &sum) : NULL;
     if (count) {
         struct view_section *s = view_add_table(v, "waits", "Where it waited", columns, COLUMNS);
         for (size_t i = 0; i < count; i++) {

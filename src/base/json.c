@@ -57,12 +57,12 @@ static void open_group(struct json *j, bool object)
     j->depth++;
 }
 
-void json_object(struct json *j)
+void json_open_object(struct json *j)
 {
     open_group(j, true);
 }
 
-void json_array(struct json *j)
+void json_open_array(struct json *j)
 {
     open_group(j, false);
 }
@@ -131,10 +131,10 @@ void json_escape(struct text *t, const char *s)
     text_release(&clean);
 }
 
-void json_string(struct json *j, const char *s)
+void json_text(struct json *j, const char *s)
 {
     if (!s) {
-        json_null(j);
+        json_nothing(j);
         return;
     }
     before_value(j);
@@ -186,7 +186,7 @@ void json_double(struct json *j, double v)
 {
     char digits[40];
     if (!isfinite(v)) {
-        json_null(j);
+        json_nothing(j);
         return;
     }
     snprintf(digits, sizeof digits, "%.10g", v);
@@ -198,7 +198,7 @@ void json_bool(struct json *j, bool v)
     raw(j, v ? "true" : "false");
 }
 
-void json_null(struct json *j)
+void json_nothing(struct json *j)
 {
     raw(j, "null");
 }
@@ -218,7 +218,7 @@ void json_release(struct json *j)
 void json_put_string(struct json *j, const char *key, const char *s)
 {
     json_key(j, key);
-    json_string(j, s);
+    json_text(j, s);
 }
 
 void json_put_uint(struct json *j, const char *key, uint64_t v)

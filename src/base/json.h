@@ -27,18 +27,18 @@ struct json {
 };
 
 void json_init(struct json *j, int (*flush)(void *, const char *, size_t), void *context);
-void json_object(struct json *j);
-void json_array(struct json *j);
+void json_open_object(struct json *j);
+void json_open_array(struct json *j);
 void json_end(struct json *j); /* of the innermost object or array */
 void json_key(struct json *j, const char *key);
-void json_string(struct json *j, const char *s); /* NULL becomes null */
+void json_text(struct json *j, const char *s); /* NULL becomes null */
 void json_uint(struct json *j, uint64_t v);
 void json_int(struct json *j, int64_t v);
 void json_double(struct json *j, double v); /* shortest form; NaN and infinities become null */
 void json_bool(struct json *j, bool v);
 /* A value that is JSON already: for writers that make millions of equal ones. */
 void json_raw(struct json *j, const char *text, size_t len);
-void json_null(struct json *j);
+void json_nothing(struct json *j);
 int json_finish(struct json *j); /* flushes what is left; returns `failed` */
 void json_release(struct json *j);
 

@@ -20,15 +20,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/io.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/vector.h"
 #include "capture/agents_segment.h"
+#include "cpython/cpython.h"
 #include "wire/session.h"
 
-#define ENVIRONMENT_MAX 8
+#define ENVIRONMENT_MAX 12
 #define SEGMENT_SIZE_MAX (1ull << 34)
 #define CALLERS_MAX 1024 /* connections that have not spoken yet */
 
@@ -37,9 +39,12 @@ struct member {
     struct agents_process process;
     int pidfd;
     bool gone; /* the process has ended */
+    bool over; /* that was so before the latest look at what it had to say */
     void *base;
     size_t size;
     struct segment_view *view;
+    void *heap;
+    size_t heap_size;
 };
 
 struct caller {
@@ -54,6 +59,8 @@ struct agents {
     VECTOR(struct member *) members;
     VECTOR(struct caller) callers;
     struct map epochs; /* pid -> how many images it had, while it lives */
+    struct heap_tree *tree;
+    int tree_fd;
 };
 
 static void variable_add(struct agents *a, const char *name, const char *value)
@@ -84,6 +91,42 @@ static uint64_t own_filters(void)
     return n;
 }
 
+/* One page for all, as a file that agents open by way of our own descriptor. */
+static int tree_make(struct agents *a, struct error *err)
+{
+    a->tree_fd = memfd_create("sonde-tree", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (a->tree_fd < 0 || ftruncate(a->tree_fd, 4096) != 0)
+        return error_errno(err, FAULT_SYSTEM, "Cannot make the page that agents share");
+    fcntl(a->tree_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    a->tree = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, a->tree_fd, 0);
+    if (a->tree == MAP_FAILED) {
+        a->tree = NULL;
+        return error_errno(err, FAULT_SYSTEM, "Cannot map the page that agents share");
+    }
+    a->tree->epoch = 1;
+    a->tree->tick = clock_now();
+    a->tree->magic = HEAP_MAGIC;
+    return 0;
+}
+
+static int environment_make_heap(struct agents *a, const struct agents_options *o,
+                                 struct error *err)
+{
+    int result = tree_make(a, err);
+    if (result != 0)
+        return result;
+    struct text path = TEXT_INIT;
+    text_format(&path, "/proc/%d/fd/%d", (int)getpid(), a->tree_fd);
+    variable_add(a, SESSION_HEAP_TREE, path.data);
+    text_release(&path);
+    variable_add(a, SESSION_HEAP_MODE, o->heap == HEAP_SAMPLED ? "sampled" : "exact");
+    if (o->heap_interval)
+        variable_add_number(a, SESSION_HEAP_INTERVAL, o->heap_interval);
+    if (o->heap_memory)
+        variable_add_number(a, SESSION_HEAP_MEMORY, o->heap_memory);
+    return 0;
+}
+
 static int environment_make(struct agents *a, const struct agents_options *o, const char *address,
                             struct error *err)
 {
@@ -103,9 +146,11 @@ static int environment_make(struct agents *a, const struct agents_options *o, co
     variable_add_number(a, SESSION_RATE, o->rate);
     variable_add_number(a, SESSION_RING, o->ring_bytes ? o->ring_bytes : SESSION_RING_DEFAULT);
     variable_add_number(a, SESSION_FILTERS, own_filters());
+    if (o->python_only)
+        variable_add(a, SESSION_ONLY, "python");
     if (o->rows)
         variable_add(a, SESSION_ROWS, o->rows);
-    return 0;
+    return o->heap == HEAP_OFF ? 0 : environment_make_heap(a, o, err);
 }
 
 /* An abstract name: it needs no folder that the target could lose sight of by chroot, and is gone
@@ -139,7 +184,7 @@ int agents_new(const struct agents_options *options, struct agents **out, struct
 {
     char address[108];
     struct agents *a = memory_alloc(sizeof *a);
-    a->listener = -1;
+    a->listener = a->tree_fd = -1;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     int result = 0;
     if (a->epoll < 0)
@@ -163,6 +208,8 @@ static void member_free(struct member *m)
     segment_view_free(m->view);
     if (m->base)
         munmap(m->base, m->size);
+    if (m->heap)
+        munmap(m->heap, m->heap_size);
     if (m->pidfd >= 0)
         close(m->pidfd);
     free(m);
@@ -181,6 +228,10 @@ void agents_free(struct agents *a)
     map_release(&a->epochs);
     for (size_t i = 0; i < a->variables; i++)
         free(a->environment[i]);
+    if (a->tree)
+        munmap(a->tree, 4096);
+    if (a->tree_fd >= 0)
+        close(a->tree_fd);
     if (a->listener >= 0)
         close(a->listener);
     if (a->epoll >= 0)
@@ -196,6 +247,11 @@ const char *const *agents_environment(const struct agents *a)
 int agents_fd(const struct agents *a)
 {
     return a->epoll;
+}
+
+struct heap_tree *agents_tree(const struct agents *a)
+{
+    return a->tree;
 }
 
 size_t agents_processes(const struct agents *a)
@@ -278,6 +334,28 @@ static void segment_take(struct agents *a, pid_t pid, int fd, const struct agent
         sink->refused(context, pid, err.text);
 }
 
+/* A process's second segment; the first one came before, so the member is there. */
+static void heap_take(struct agents *a, pid_t pid, int fd, const struct agents_sink *sink,
+                      void *context)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < a->members.len; i++) {
+        struct member *m = a->members.data[i];
+        if (m->process.pid != pid || m->heap)
+            continue;
+        if (segment_map(fd, &m->heap, &m->heap_size, &err) != 0) {
+            if (sink->refused)
+                sink->refused(context, pid, err.text);
+            return;
+        }
+        m->process.heap = m->heap;
+        m->process.heap_size = m->heap_size;
+        if (sink->heap)
+            sink->heap(context, &m->process);
+        return;
+    }
+}
+
 static void refusal_tell(pid_t pid, const struct session_hello *hello,
                          const struct agents_sink *sink, void *context)
 {
@@ -286,11 +364,15 @@ static void refusal_tell(pid_t pid, const struct session_hello *hello,
         [SESSION_NO_MEMFD] = "memfd_create was refused",
         [SESSION_LIMIT_FSIZE] = "its limit on file sizes (ulimit -f) is too small",
         [SESSION_NO_MEMORY] = "it has no memory for a segment (ulimit -v)",
+        [SESSION_PYTHON] = "its Python",
         [SESSION_NO_WIPE] = "the kernel is older than 4.14 (no MADV_WIPEONFORK)",
+        [SESSION_NO_HEAP] = "its heap is not recorded: there is no memory for the tables",
     };
     struct text why = TEXT_INIT;
     text_add(&why, reasons[hello->reason < SESSION_REASONS ? hello->reason : 0]);
-    if (hello->error > 0 && hello->error < 4096)
+    if (hello->reason == SESSION_PYTHON)
+        text_format(&why, " %s", cpython_fault_text(-hello->error));
+    else if (hello->error > 0 && hello->error < 4096)
         text_format(&why, ": %s", strerror(hello->error));
     if (sink->refused)
         sink->refused(context, pid, why.data);
@@ -338,6 +420,8 @@ static bool caller_hear(struct agents *a, const struct caller *c, const struct a
     if (got == sizeof hello && hello.magic == SESSION_MAGIC && hello.version == SESSION_VERSION) {
         if (hello.kind == SESSION_SEGMENT && fd >= 0)
             segment_take(a, c->pid, fd, sink, context);
+        else if (hello.kind == SESSION_HEAP && fd >= 0)
+            heap_take(a, c->pid, fd, sink, context);
         else if (hello.kind == SESSION_REFUSED)
             refusal_tell(c->pid, &hello, sink, context);
     }
@@ -398,7 +482,7 @@ static void members_drain(struct agents *a, bool finish, const struct agents_sin
     size_t kept = 0;
     for (size_t i = 0; i < a->members.len; i++) {
         struct member *m = a->members.data[i];
-        bool last = finish || has_ended(m); /* asked before draining: then nothing can come after */
+        bool last = finish || m->over;
         member_drain(m, last, sink, context);
         if (last) {
             map_remove(&a->epochs, (uint64_t)m->process.pid, 0);
@@ -422,6 +506,11 @@ static void callers_drain(struct agents *a, const struct agents_sink *sink, void
 
 void agents_drain(struct agents *a, const struct agents_sink *sink, void *context)
 {
+    /* Asked first: what a process sent, it sent before its end, so nothing can come after. */
+    for (size_t i = 0; i < a->members.len; i++)
+        a->members.data[i]->over = has_ended(a->members.data[i]);
+    if (a->tree)
+        a->tree->tick = clock_now();
     callers_drain(a, sink, context);
     members_drain(a, false, sink, context);
 }

@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "wire/heap.h"
 #include "wire/segment.h"
 
 struct agents_options {
@@ -24,6 +25,11 @@ struct agents_options {
     const char *rows;    /* folder of compiled unwind rows, or NULL */
     uint32_t rate;       /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes; /* of each thread, 0 for the usual size */
+    bool python_only;    /* processes without Python stay as they are */
+    enum heap_mode heap;
+    uint64_t
+        heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
+    uint64_t heap_memory; /* 0 for the usual */
 };
 
 struct agents_process {
@@ -36,7 +42,13 @@ struct agents_process {
     bool execed;      /* at process_end: it goes on in another image */
     bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
     void *user;       /* the sink's, from `process` on */
-    const char *comm; /* bytes from the target: any but NUL */
+    const void *heap; /* its heap segment (wire/heap.h), once it came; believe nothing in it */
+    size_t heap_size;
+    uint32_t python;       /* its interpreter, as in the segment's header; 0: none (yet) */
+    uint32_t python_lines; /* enum cpython_lines */
+    uint64_t python_eval, python_eval_end; /* the interpreter loop */
+    void *python_user;                     /* the sink's as well */
+    const char *comm;                      /* bytes from the target: any but NUL */
     const char *exe;
 };
 
@@ -64,10 +76,23 @@ struct agents_thread {
 struct agents_sample {
     uint64_t time, value; /* value: CPU ns since the thread's previous sample */
     const uint64_t *address;
-    size_t count;       /* innermost first; out[0] is exact, the others are return addresses */
-    size_t interrupted; /* the other exact one, see unwind/walk.h; or 0 */
-    uint8_t reason;     /* enum unwind_reason */
-    uint8_t flags;      /* enum segment_sample_flag */
+    size_t count;           /* innermost first; out[0] is exact, the others are return addresses */
+    size_t interrupted;     /* the other exact one, see unwind/walk.h; or 0 */
+    uint8_t reason;         /* enum unwind_reason */
+    uint8_t flags;          /* enum segment_sample_flag */
+    const uint64_t *python; /* frames, two words each: see wire/segment.h */
+    size_t python_count;
+    bool python_whole;
+};
+
+/* What Python code an address means from now on, in one thread. Bytes of the target: any. */
+struct agents_code {
+    uint64_t code, stamp;
+    int32_t first_line;
+    const char *name, *path; /* without NULs within or at the end */
+    size_t name_len, path_len;
+    const uint8_t *table;
+    uint32_t table_len;
 };
 
 /* Any of these may be NULL. */
@@ -76,10 +101,14 @@ struct agents_sink {
     /* New or changed; replaces what was in its range, as mmap does. */
     void (*mapping)(void *context, struct agents_process *p, const struct agents_mapping *m);
     void (*thread)(void *context, struct agents_process *p, struct agents_thread *t);
+    void (*code)(void *context, struct agents_process *p, struct agents_thread *t,
+                 const struct agents_code *c);
     void (*sample)(void *context, struct agents_process *p, struct agents_thread *t,
                    const struct agents_sample *s);
     void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);
     void (*process_end)(void *context, struct agents_process *p);
+    /* The process has handed over its heap segment: p->heap, until process_end. */
+    void (*heap)(void *context, struct agents_process *p);
     /* A process that is not observed; `why` is a clause for the user. */
     void (*refused)(void *context, pid_t pid, const char *why);
 };
@@ -96,6 +125,10 @@ int agents_fd(const struct agents *a); /* to poll for reading */
 void agents_drain(struct agents *a, const struct agents_sink *sink, void *context);
 /* The last call: drains, then ends every process that is left. */
 void agents_finish(struct agents *a, const struct agents_sink *sink, void *context);
+
+/* The page that all processes of a session with a heap share, or NULL. Any of them may have written
+ * anything to it. */
+struct heap_tree *agents_tree(const struct agents *a);
 
 size_t agents_processes(const struct agents *a); /* alive now */
 

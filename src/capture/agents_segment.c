@@ -11,6 +11,13 @@
 #include "base/memory.h"
 
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
+#define CODE_WORDS (sizeof(struct segment_code) / SEGMENT_WORD_BYTES)
+
+/* The stack of a ring's last sample: the next one leaves out what it has in common. */
+struct stack_state {
+    size_t native, python;
+    uint64_t *address; /* SEGMENT_DEPTH words of addresses, then the Python frames'; or NULL */
+};
 
 /* What is known of a slot. */
 struct slot_state {
@@ -18,6 +25,7 @@ struct slot_state {
     uint32_t generation;
     uint64_t tail;
     struct agents_thread *thread;
+    struct stack_state last;
 };
 
 struct module_state {
@@ -88,8 +96,10 @@ void segment_view_free(struct segment_view *v)
 {
     if (!v)
         return;
-    for (uint32_t i = 0; i < v->slots_known; i++)
+    for (uint32_t i = 0; i < v->slots_known; i++) {
         free(v->slots[i].thread);
+        free(v->slots[i].last.address);
+    }
     free(v->slots);
     free(v->modules);
     free(v->ring);
@@ -103,6 +113,10 @@ void segment_view_describe(const struct segment_view *v, struct agents_process *
     p->interval = v->header.interval;
     p->flags = v->header.flags;
     p->threads_refused = v->header.threads_refused;
+    p->python = v->header.python;
+    p->python_lines = v->header.python_lines;
+    p->python_eval = v->header.python_eval;
+    p->python_eval_end = v->header.python_eval_end;
     p->comm = v->comm;
     p->exe = v->exe;
 }
@@ -173,31 +187,93 @@ static void modules_drain(const struct drain *d)
     v->modules_version = version;
 }
 
+/* Moves the outermost `shared` of `before` entries to where they are the outermost of `now`, each
+ * of `size` words, and puts the others before them. False if that cannot be. */
+static bool stack_renew(uint64_t *to, size_t before, size_t now, size_t shared, size_t size,
+                        const uint64_t *inner)
+{
+    if (shared > before || shared > now)
+        return false;
+    memmove(to + (now - shared) * size, to + (before - shared) * size, shared * size * sizeof *to);
+    memcpy(to, inner, (now - shared) * size * sizeof *to);
+    return true;
+}
+
+/* From the stack before and what a sample of `words` payload words has of its own. */
+static bool stack_next(struct stack_state *k, const struct segment_sample *s, const uint64_t *body,
+                       size_t words)
+{
+    if (s->shared > s->count || s->python_shared > s->python ||
+        SAMPLE_WORDS + s->count - s->shared + 2u * (s->python - s->python_shared) != words)
+        return false;
+    if (!k->address)
+        k->address = memory_array(SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH, sizeof *k->address);
+    bool sound = stack_renew(k->address, k->native, s->count, s->shared, 1, body) &&
+                 stack_renew(k->address + SEGMENT_DEPTH, k->python, s->python, s->python_shared, 2,
+                             body + (s->count - s->shared));
+    k->native = sound ? s->count : 0;
+    k->python = sound ? s->python : 0;
+    return sound;
+}
+
 /* The record's payload: `words` words from `at` on, of the copied ring. */
-static void sample_tell(const struct drain *d, struct agents_thread *t, const uint64_t *payload,
+static void sample_tell(const struct drain *d, struct slot_state *slot, const uint64_t *payload,
                         size_t words)
 {
+    struct agents_thread *t = slot->thread;
     struct segment_sample s;
     if (words < SAMPLE_WORDS) {
         d->process->damaged = true;
         return;
     }
     memcpy(&s, payload, sizeof s);
-    if (s.count == 0 || s.count > SEGMENT_DEPTH || s.count != words - SAMPLE_WORDS ||
-        s.interrupted >= s.count) {
+    if (s.count == 0 || s.count > SEGMENT_DEPTH || s.python > SEGMENT_PYTHON_DEPTH ||
+        s.interrupted >= s.count || !stack_next(&slot->last, &s, payload + SAMPLE_WORDS, words)) {
         d->process->damaged = true;
         return;
     }
     t->recorded++;
     struct agents_sample sample = {.time = s.time,
                                    .value = s.value,
-                                   .address = payload + SAMPLE_WORDS,
+                                   .address = slot->last.address,
                                    .count = s.count,
                                    .interrupted = s.interrupted,
                                    .reason = s.reason,
-                                   .flags = s.flags};
+                                   .flags = s.flags,
+                                   .python = slot->last.address + SEGMENT_DEPTH,
+                                   .python_count = s.python,
+                                   .python_whole = s.python_whole};
     if (d->sink->sample)
         d->sink->sample(d->context, d->process, t, &sample);
+}
+
+static void code_tell(const struct drain *d, struct agents_thread *t, const uint64_t *payload,
+                      size_t words)
+{
+    struct segment_code c;
+    if (words < CODE_WORDS) {
+        d->process->damaged = true;
+        return;
+    }
+    memcpy(&c, payload, sizeof c);
+    const char *bytes = (const char *)(payload + CODE_WORDS);
+    uint64_t size = (uint64_t)c.name + c.path + c.table;
+    if (c.name > SEGMENT_TEXT_MAX || c.path > SEGMENT_TEXT_MAX || c.table > SEGMENT_TABLE_MAX ||
+        (size + 7) / 8 != words - CODE_WORDS || !is_text(bytes, (size_t)c.name + c.path)) {
+        d->process->damaged = true;
+        return;
+    }
+    struct agents_code code = {.code = c.code,
+                               .stamp = c.stamp,
+                               .first_line = c.first_line,
+                               .name = bytes,
+                               .path = bytes + c.name,
+                               .name_len = c.name,
+                               .path_len = c.path,
+                               .table = (const uint8_t *)bytes + c.name + c.path,
+                               .table_len = c.table};
+    if (d->sink->code)
+        d->sink->code(d->context, d->process, t, &code);
 }
 
 static bool is_committed(uint64_t word, uint64_t at, uint32_t generation, uint64_t head)
@@ -245,7 +321,7 @@ static void ring_copy(struct segment_view *v, uint32_t slot, uint64_t tail, uint
 
 /* The records of the copy of [s->tail, end). What is not committed was being written by a thread
  * that is no more (or is forged): the next good record is looked for, word by word. */
-static void records_read(const struct drain *d, const struct slot_state *s, uint64_t end)
+static void records_read(const struct drain *d, struct slot_state *s, uint64_t end)
 {
     const uint64_t *copy = d->v->ring;
     uint64_t at = s->tail;
@@ -255,8 +331,11 @@ static void records_read(const struct drain *d, const struct slot_state *s, uint
             at += SEGMENT_WORD_BYTES;
             continue;
         }
+        size_t words = record_bytes(*word) / SEGMENT_WORD_BYTES - 1;
         if ((*word & 0xff) == SEGMENT_SAMPLE)
-            sample_tell(d, s->thread, word + 1, record_bytes(*word) / SEGMENT_WORD_BYTES - 1);
+            sample_tell(d, s, word + 1, words);
+        else if ((*word & 0xff) == SEGMENT_CODE)
+            code_tell(d, s->thread, word + 1, words);
         at += record_bytes(*word);
     }
 }
@@ -314,6 +393,7 @@ static void slot_close(const struct drain *d, struct slot_state *s,
     if (d->sink->thread_end)
         d->sink->thread_end(d->context, d->process, s->thread);
     free(s->thread);
+    free(s->last.address);
     *s = (struct slot_state){0};
 }
 

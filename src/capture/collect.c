@@ -1,4 +1,5 @@
 /* From perf's records to the recording's, one function a kind. */
+#include "capture/inside.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
@@ -8,6 +9,8 @@ static void on_sample(struct session *s, const struct perf_record *r)
     if (event < 0 || r->pid <= 0)
         return;
     struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
+    if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
+        return;
     uint32_t stack = stacks_of_sample(&s->stacks, t->process->space, r);
     if (event == PERF_EVENTS_MAX) {
         offcpu_on_sample(&s->offcpu, t, r, stack);
@@ -61,6 +64,8 @@ static void on_record(struct session *s, const struct perf_record *r)
         break;
     case PERF_COMM:
         if (r->exec)
+            inside_on_exec(s, r->pid, r->time);
+        if (r->exec)
             tasks_on_exec(&s->tasks, r->pid, r->comm, r->time);
         else
             tasks_on_name(&s->tasks, r->pid, r->tid, r->comm, r->time);
@@ -95,8 +100,11 @@ void collect_records(struct session *s, uint64_t until)
 {
     struct perf_record r;
     perf_refresh(s->perf);
-    while (perf_next(s->perf, until, &r))
+    while (perf_next(s->perf, until, &r)) {
+        inside_write(s, r.time);
         on_record(s, &r);
+    }
+    inside_write(s, until);
 }
 
 struct closing {

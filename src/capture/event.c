@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/text.h"
@@ -120,10 +121,14 @@ static int find_tracepoint(const char *name, struct event *e, struct error *err)
             return 0;
         }
     }
+    if (access("/sys/kernel/tracing/events", X_OK) == 0)
+        return error_set(err, FAULT_USAGE, "the kernel has no tracepoint '%s'", name);
+    if (geteuid())
+        return error_set(err, FAULT_USAGE,
+                         "this user may not see the tracepoints of the kernel: run as root");
     return error_set(err, FAULT_USAGE,
-                     "there is no tracepoint '%s' here, or its folder under /sys/kernel/tracing "
-                     "cannot be read: run as root, or name another event",
-                     name);
+                     "the kernel's tracepoints are not to be seen: 'mount -t tracefs tracefs "
+                     "/sys/kernel/tracing' shows them");
 }
 
 static bool find_raw(const char *name, struct event *e)

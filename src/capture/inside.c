@@ -11,8 +11,28 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/memory.h"
+#include "capture/heap.h"
+#include "capture/python.h"
+#include "capture/queue.h"
 #include "capture/session_internal.h"
 #include "unwind/walk.h"
+
+#define RING_PYTHON (1u << 18) /* recursion makes long samples */
+
+/* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
+ */
+struct cover {
+    pid_t pid;
+    uint64_t from, to;
+};
+
+struct inside {
+    struct queue queue;
+    struct map covers; /* tid -> struct cover */
+    size_t event;      /* among the options': the one that is sampled from inside */
+    uint64_t gone;     /* frames of Python code that was not to be had */
+};
 
 /* Where libsonde.so is from where sonde is: in the build folder, and installed. */
 static const char *const places[] = {"../agent/libsonde.so", "../lib/sonde/libsonde.so",
@@ -34,7 +54,7 @@ static int find_library(char *out, size_t size, struct error *err)
             return 0;
     }
     return error_set(err, FAULT_SYSTEM,
-                     "libsonde.so, which sonde needs without perf events, is not beside it");
+                     "libsonde.so, which sonde needs for this, is not beside it");
 }
 
 /* Nothing can be preloaded into a program that asks for no loader. */
@@ -59,25 +79,65 @@ static bool is_static(const char *path)
     return is_elf && !has_loader;
 }
 
-int inside_open(struct session *s, struct error *err)
+/* What the agents are to do: sample every process, or those with Python beside perf, or none. */
+static int start_agents(struct session *s, bool sampling, bool python, struct error *err)
 {
-    char library[PATH_MAX], program[PATH_MAX];
-    const struct perf_options *p = &s->options->perf;
-    if (p->events != 1 || !p->event[0].timed)
-        return error_set(err, FAULT_SYSTEM,
-                         "only the event cpu can be sampled without perf events");
-    if (launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
-        return error_set(err, FAULT_SYSTEM,
-                         "%s is statically linked, so it can only be recorded with perf events",
-                         program);
+    char library[PATH_MAX];
     int rc = find_library(library, sizeof library, err);
     if (rc)
         return rc;
+    const struct perf_options *p = &s->options->perf;
+    const struct event *e = &p->event[s->inside->event];
+    uint64_t rate = e->by_rate || !e->period ? p->rate : 1000000000u / e->period;
     struct agents_options o = {.library = library,
                                .preload = getenv("LD_PRELOAD"),
                                .rows = s->modules.cache,
-                               .rate = (uint32_t)p->rate};
-    return agents_new(&o, &s->agents, err);
+                               .rate = !sampling && !python ? 0 : (uint32_t)(rate ? rate : 1),
+                               .ring_bytes = RING_PYTHON,
+                               .python_only = python,
+                               .heap = s->options->heap,
+                               .heap_interval = s->options->heap_interval,
+                               .heap_memory = s->options->agent_memory};
+    rc = agents_new(&o, &s->agents, err);
+    if (rc == 0 && o.heap != HEAP_OFF && !s->heaps)
+        s->heaps = heaps_new(s);
+    return rc;
+}
+
+/* Beside perf. Without the library there are no Python frames, which is no failure. */
+static int open_beside(struct session *s, struct error *err)
+{
+    const struct perf_options *p = &s->options->perf;
+    bool heap = s->options->heap != HEAP_OFF;
+    while (s->inside->event < p->events && !p->event[s->inside->event].timed)
+        s->inside->event++;
+    bool python = !s->options->no_python && s->inside->event < p->events;
+    if (!heap && !python)
+        return 0;
+    int rc = start_agents(s, false, python, err);
+    if (!rc || heap)
+        return rc;
+    char note[300];
+    snprintf(note, sizeof note, "Python is seen from outside only: %.200s", err->text);
+    writer_note(s->writer, NOTE_INFO, note);
+    *err = (struct error){0};
+    return 0;
+}
+
+int inside_open(struct session *s, bool sampling, struct error *err)
+{
+    char program[PATH_MAX];
+    const struct perf_options *p = &s->options->perf;
+    if (sampling && (p->events != 1 || !p->event[0].timed))
+        return error_set(err, FAULT_SYSTEM,
+                         "only the event cpu can be sampled without perf events");
+    if ((sampling || s->options->heap != HEAP_OFF) &&
+        launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
+        return error_set(err, FAULT_SYSTEM,
+                         "%s is statically linked, so it can only be recorded with perf events",
+                         program);
+    s->inside = memory_alloc(sizeof *s->inside);
+    return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
 }
 
 const char *const *inside_environment(const struct session *s)
@@ -90,20 +150,36 @@ int inside_fd(const struct session *s)
     return agents_fd(s->agents);
 }
 
+/* With perf, its records tell who runs what; the agents' words are for Python and the heap. */
 static void on_process(void *context, struct agents_process *p)
 {
     struct session *s = context;
-    if (tasks_find(&s->tasks, p->pid) && p->epoch)
+    p->python_user = python_process_new(s->writer, &s->modules, p);
+    if (s->perf)
+        ;
+    else if (tasks_find(&s->tasks, p->pid) && p->epoch)
         tasks_on_exec(&s->tasks, p->pid, p->comm, p->start);
     else if (!tasks_find(&s->tasks, p->pid))
         tasks_on_fork(&s->tasks, p->pid, p->pid, p->parent, p->parent, p->start);
+    if (s->heaps)
+        heaps_on_process(s->heaps, p);
 }
 
 static void on_mapping(void *context, struct agents_process *p, const struct agents_mapping *m)
 {
     struct session *s = context;
-    tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset, m->build_id,
-                 m->build_id_len, m->since);
+    if (!s->perf)
+        tasks_on_map(&s->tasks, p->pid, m->path, m->start, m->end - m->start, m->offset,
+                     m->build_id, m->build_id_len, m->since);
+    if (s->heaps)
+        heaps_on_mapping(s->heaps, p, m);
+}
+
+static void on_heap(void *context, struct agents_process *p)
+{
+    struct session *s = context;
+    if (s->heaps)
+        heaps_on_heap(s->heaps, p);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -112,9 +188,43 @@ static struct thread *thread_of(struct session *s, const struct agents_process *
     return tasks_thread(&s->tasks, p->pid, t->tid, t->start);
 }
 
+static void cover(struct session *s, pid_t pid, const struct agents_thread *t)
+{
+    bool added;
+    uint64_t *at = map_put(&s->inside->covers, (uint64_t)t->tid, 0, 0, &added);
+    struct cover *c = added ? memory_alloc(sizeof *c) : (struct cover *)(uintptr_t)*at;
+    *at = (uint64_t)(uintptr_t)c;
+    *c = (struct cover){.pid = pid, .from = t->start, .to = UINT64_MAX};
+}
+
+static struct cover *cover_of(const struct session *s, pid_t pid, pid_t tid)
+{
+    const uint64_t *at = s->inside ? map_get(&s->inside->covers, (uint64_t)tid, 0) : NULL;
+    struct cover *c = at ? (struct cover *)(uintptr_t)*at : NULL;
+    return c && c->pid == pid ? c : NULL;
+}
+
+bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, uint64_t time)
+{
+    const struct cover *c = cover_of(s, pid, tid);
+    return c && event == s->inside->event && time >= c->from && time <= c->to;
+}
+
+void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
+{
+    struct cover *c = cover_of(s, pid, pid);
+    if (c && c->from < time && c->to > time)
+        c->to = time;
+}
+
 static void on_thread(void *context, struct agents_process *p, struct agents_thread *t)
 {
     struct session *s = context;
+    t->user = python_thread_new();
+    if (s->perf && t->sampled)
+        cover(s, p->pid, t);
+    if (s->perf)
+        return;
     thread_of(s, p, t);
     if (t->name[0])
         tasks_on_name(&s->tasks, p->pid, t->tid, t->name, t->start);
@@ -124,23 +234,70 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
-    struct thread *th = thread_of(s, p, t);
-    uint32_t stack =
-        stacks_of_addresses(&s->stacks, th->process->space, sample->address, sample->count,
-                            sample->interrupted, sample->reason == UNWIND_COMPLETE);
-    writer_sample(s->writer, s->event[0], sample->time, th->id, stack, sample->value);
+    struct queued *q = queue_make(sample->count, sample->python_count);
+    struct python_stack *k = &q->stack;
+    q->time = sample->time;
+    q->value = sample->value;
+    q->pid = p->pid;
+    q->tid = t->tid;
+    k->eval = p->python_eval;
+    k->eval_end = p->python_eval_end;
+    k->interrupted = sample->interrupted;
+    k->native_whole = sample->reason == UNWIND_COMPLETE;
+    k->python_whole = sample->python_whole;
+    memcpy(k->address, sample->address, sample->count * sizeof *k->address);
+    for (size_t i = 0; i < sample->python_count; i++) {
+        const uint64_t *word = &sample->python[2 * i];
+        k->frame[i] = python_frame(p->python_user, t->user, word[0], (int32_t)(uint32_t)word[1]);
+        k->flags[i] = (uint32_t)(word[1] >> 32);
+    }
+    queue_add(&s->inside->queue, q);
+}
+
+static void on_code(void *context, struct agents_process *p, struct agents_thread *t,
+                    const struct agents_code *c)
+{
+    (void)context;
+    python_on_code(p->python_user, t->user, c);
+}
+
+static void write_queued(struct session *s, const struct queued *q)
+{
+    struct thread *th = tasks_thread(&s->tasks, q->pid, q->tid, q->time);
+    const struct python_stack *k = &q->stack;
+    uint32_t stack = k->python
+                         ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
+                         : stacks_of_addresses(&s->stacks, th->process->space, k->address,
+                                               k->native, k->interrupted, k->native_whole);
+    writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
+}
+
+void inside_write(struct session *s, uint64_t until)
+{
+    struct queued *q;
+    while (s->inside && (q = queue_take(&s->inside->queue, until))) {
+        write_queued(s, q);
+        free(q);
+    }
 }
 
 static void on_thread_end(void *context, struct agents_process *p, struct agents_thread *t)
 {
     struct session *s = context;
-    struct thread *th = thread_of(s, p, t);
+    if (!s->perf)
+        inside_write(s, UINT64_MAX);
     if (t->lost) {
         s->lost += t->lost;
-        writer_loss(s->writer, LOSS_RING_FULL, s->event[0], th->id, t->lost);
+        writer_loss(s->writer, LOSS_RING_FULL, s->event[s->inside->event], thread_of(s, p, t)->id,
+                    t->lost);
     }
     s->target_extra += t->cost;
-    tasks_on_exit(&s->tasks, p->pid, t->tid, t->end);
+    python_thread_free(t->user);
+    struct cover *c = cover_of(s, p->pid, t->tid);
+    if (c && t->end && c->from == t->start)
+        c->to = t->end;
+    if (!s->perf)
+        tasks_on_exit(&s->tasks, p->pid, t->tid, t->end);
 }
 
 static const struct {
@@ -154,6 +311,8 @@ static const struct {
     {SEGMENT_MODULES_FULL, "a process loaded more libraries than could be followed"},
     {SEGMENT_TIMERS_REFUSED, "some threads were not sampled: the limit of pending signals "
                              "('ulimit -i') is too low"},
+    {SEGMENT_CLOCK_REFUSED, "a Python process may not use perf events itself: its samples follow "
+                            "the kernel's tick"},
     {SEGMENT_NO_SIGNAL, "a process left no signal free: it was not sampled"},
 };
 
@@ -161,10 +320,16 @@ static void on_process_end(void *context, struct agents_process *p)
 {
     struct session *s = context;
     for (size_t i = 0; i < sizeof remarks / sizeof *remarks; i++)
-        if ((p->flags & remarks[i].flag) && !(s->remarked & remarks[i].flag))
+        if ((!s->perf || p->python) && (p->flags & remarks[i].flag) &&
+            !(s->remarked & remarks[i].flag))
             writer_note(s->writer, NOTE_WARNING, remarks[i].text);
     s->remarked |= p->flags;
-    if (!p->execed)
+    struct python_process *python = p->python_user;
+    s->inside->gone += python->gone_count;
+    python_process_free(python);
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
+    if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }
 
@@ -172,26 +337,43 @@ static void on_refused(void *context, pid_t pid, const char *why)
 {
     struct session *s = context;
     char note[256];
-    snprintf(note, sizeof note, "process %d was not sampled: %.180s", pid, why);
+    snprintf(note, sizeof note, "process %d was not observed from inside: %.180s", pid, why);
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
+                                        .code = on_code,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
+                                        .heap = on_heap,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
 void inside_collect(struct session *s)
 {
     agents_drain(s->agents, &sink, s);
+    if (!s->perf)
+        inside_write(s, UINT64_MAX);
+    if (s->heaps)
+        heaps_tick(s->heaps, clock_now());
 }
 
 void inside_finish(struct session *s)
 {
     agents_finish(s->agents, &sink, s);
+    inside_write(s, UINT64_MAX);
+    if (s->inside->gone) {
+        char note[128];
+        snprintf(note, sizeof note, "%llu Python frames have no name: their code was not to be had",
+                 (unsigned long long)s->inside->gone);
+        writer_note(s->writer, NOTE_WARNING, note);
+    }
+    if (s->heaps)
+        heaps_finish(s->heaps);
+    if (s->perf)
+        return;
     writer_note(s->writer, NOTE_INFO,
                 "sampled by timers inside the processes, since perf events are not to be had here: "
                 "no kernel frames, a rate bound to the kernel's tick, and nothing of programs that "
@@ -200,5 +382,18 @@ void inside_finish(struct session *s)
 
 void inside_close(struct session *s)
 {
+    heaps_free(s->heaps);
     agents_free(s->agents);
+    s->heaps = NULL;
+    s->agents = NULL;
+    if (!s->inside)
+        return;
+    queue_release(&s->inside->queue);
+    const struct map *m = &s->inside->covers;
+    for (size_t i = 0; m->len && i <= m->mask; i++)
+        if (m->slots[i].used)
+            free((void *)(uintptr_t)m->slots[i].value);
+    map_release(&s->inside->covers);
+    free(s->inside);
+    s->inside = NULL;
 }

@@ -78,6 +78,10 @@ int launch_start(const struct launch_options *o, struct launch *l, struct error 
     if (pid < 0) {
         close(l->go);
         close(l->failed);
+        if (code == EAGAIN)
+            return error_set(err, FAULT_SYSTEM,
+                             "cannot start the command: this user may have no more processes "
+                             "('ulimit -u', or the limit of a control group)");
         errno = code;
         return error_errno(err, FAULT_SYSTEM, "cannot start the command");
     }

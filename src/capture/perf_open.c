@@ -15,10 +15,13 @@
 #define TASK_RING_PAGES_SMALL 32
 #define COUNT_RING_PAGES 128
 #define COUNT_RING_PAGES_SMALL 8
-#define SAMPLE_RING_PAGES 1024
+#define SAMPLE_RING_PAGES 2048
 #define SAMPLE_RING_PAGES_MIN 16
-#define STACK_BYTES_LARGE 32768
+/* Copied are only as many bytes as the stack has; room in the ring is taken for all of them. */
+#define STACK_BYTES_LARGE 61440
+#define STACK_BYTES_FAST 32768 /* at high rates */
 #define STACK_BYTES_SMALL 16384
+#define RATE_HIGH 2000
 
 static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu)
 {
@@ -235,8 +238,10 @@ static void make_switch_attr(struct perf_event_attr *a)
 static void choose_sizes(struct perf *p)
 {
     bool large = geteuid() == 0;
-    p->ability.stack_bytes = large ? STACK_BYTES_LARGE : STACK_BYTES_SMALL;
-    p->ability.ring_bytes = (large ? SAMPLE_RING_PAGES : SAMPLE_RING_PAGES / 8) * 4096;
+    p->ability.stack_bytes = !large                        ? STACK_BYTES_SMALL
+                             : p->options.rate > RATE_HIGH ? STACK_BYTES_FAST
+                                                           : STACK_BYTES_LARGE;
+    p->ability.ring_bytes = (large ? SAMPLE_RING_PAGES : SAMPLE_RING_PAGES / 16) * 4096;
     p->ability.task_ring_bytes = (large ? TASK_RING_PAGES : TASK_RING_PAGES_SMALL) * 4096;
 }
 

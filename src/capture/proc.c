@@ -2,6 +2,7 @@
 #include "capture/proc.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,19 @@ static uint64_t status_number(pid_t pid, const char *key)
 uint64_t proc_peak_rss(pid_t pid)
 {
     return status_number(pid, "\nVmHWM:") * 1024;
+}
+
+uint64_t proc_rss(pid_t pid)
+{
+    char path[64], text[128];
+    snprintf(path, sizeof path, "/proc/%d/statm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *resident = strchr(text, ' ');
+    return resident ? strtoull(resident, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 pid_t proc_tracer(pid_t pid)

@@ -23,6 +23,7 @@ bool proc_arguments(pid_t pid, char *out, size_t size); /* separated by spaces *
 /* CPU time of a thread so far in ns, 0 if unknown. */
 uint64_t proc_thread_cpu(pid_t pid, pid_t tid);
 uint64_t proc_peak_rss(pid_t pid); /* bytes, 0 if unknown */
+uint64_t proc_rss(pid_t pid);      /* the same, now */
 
 void proc_threads(pid_t pid, struct pids *out);     /* appends */
 void proc_descendants(pid_t pid, struct pids *out); /* appends, parents first, without pid */

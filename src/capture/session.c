@@ -74,9 +74,9 @@ static void declare_events(struct session *s)
         const struct event *e = &p->event[i];
         uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
         /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
-        s->event[i] = writer_event(s->writer, e->name, e->unit, s->agents ? 0 : period);
+        s->event[i] = writer_event(s->writer, e->name, e->unit, s->perf ? period : 0);
     }
-    if (p->wall && s->agents)
+    if (p->wall && !s->perf)
         writer_note(s->writer, NOTE_WARNING,
                     "blocked time is not in this recording: --wall needs perf events");
     else if (p->wall)
@@ -94,6 +94,7 @@ static void raise_file_limit(void)
     }
 }
 
+/* Ours alone too: the command has its own signals since before. */
 static int open_signals(struct session *s, struct error *err)
 {
     sigset_t set;
@@ -102,6 +103,7 @@ static int open_signals(struct session *s, struct error *err)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         sigaddset(&set, wanted[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write like any other */
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals < 0 ? error_errno(err, FAULT_SYSTEM, "cannot wait for signals") : 0;
 }
@@ -138,6 +140,23 @@ static int check_attachable(pid_t pid, struct error *err)
     return 0;
 }
 
+/* It does not run now: said in the report, where there will be little of it. */
+static void note_if_stopped(struct session *s, pid_t pid)
+{
+    char state = proc_state(pid), text[160];
+    if (state == 'T')
+        snprintf(text, sizeof text,
+                 "process %d was stopped when recording began; 'kill -CONT %d' lets it go on", pid,
+                 pid);
+    else if (state == 't')
+        snprintf(text, sizeof text,
+                 "process %d was stopped by its debugger, process %d, when recording began", pid,
+                 proc_tracer(pid));
+    else
+        return;
+    writer_note(s->writer, NOTE_WARNING, text);
+}
+
 static int attach_all(struct session *s, struct error *err)
 {
     const struct session_options *o = s->options;
@@ -145,6 +164,8 @@ static int attach_all(struct session *s, struct error *err)
     for (size_t i = 0; i < o->attach_count && !rc; i++) {
         struct pids tree = {0};
         rc = check_attachable(o->attach[i], err);
+        if (!rc)
+            note_if_stopped(s, o->attach[i]);
         if (!rc)
             rc = attach_process(s, o->attach[i], err);
         if (!rc && !o->perf.threads_only)
@@ -162,7 +183,9 @@ static int attach_all(struct session *s, struct error *err)
 static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
     *unavailable = false;
-    int rc = launch_start(s->options->launch, &s->launch, err);
+    struct launch_options o = *s->options->launch;
+    o.agent = s->agents ? inside_environment(s) : NULL;
+    int rc = launch_start(&o, &s->launch, err);
     if (rc)
         return rc;
     raise_file_limit();
@@ -181,7 +204,8 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 static int prepare_inside(struct session *s, struct error *err)
 {
     struct error why = *err, also = {0};
-    int rc = inside_open(s, &also);
+    inside_close(s);
+    int rc = inside_open(s, true, &also);
     if (rc)
         return error_set(err, rc, "%.300s; and %.250s", why.text, also.text);
     *err = (struct error){0};
@@ -193,7 +217,10 @@ static int prepare_inside(struct session *s, struct error *err)
 static int start_command(struct session *s, struct error *err)
 {
     bool unavailable;
-    int rc = prepare_perf(s, &unavailable, err);
+    int rc = inside_open(s, false, err);
+    if (rc)
+        return rc;
+    rc = prepare_perf(s, &unavailable, err);
     if (rc && unavailable)
         rc = prepare_inside(s, err);
     if (rc)
@@ -218,10 +245,10 @@ static int start_command(struct session *s, struct error *err)
 /* Whatever has come, up to then. */
 static void collect_all(struct session *s, uint64_t until)
 {
+    if (s->agents)
+        inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
-    if (s->agents)
-        inside_collect(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */
@@ -275,7 +302,7 @@ static void take_signals(struct session *s)
 
 static void report_progress(struct session *s, uint64_t now)
 {
-    if (!s->options->progress || now - s->last_progress < SECOND / 5)
+    if (!s->options->progress || now - s->last_progress < SECOND / 2)
         return;
     s->last_progress = now;
     struct session_progress p = {.phase = SESSION_RECORDING,
@@ -392,7 +419,7 @@ static void finish(struct session *s)
     uint64_t end = clock_now();
     if (s->perf) {
         perf_disable(s->perf);
-        collect_records(s, UINT64_MAX);
+        collect_all(s, UINT64_MAX);
     }
     take_exits(s);
     reap_child(s);
@@ -425,8 +452,8 @@ static int begin(struct session *s, struct error *err)
     s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
-    declare_events(s);
     s->perf = perf_new(&o->perf);
+    declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);

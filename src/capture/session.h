@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "capture/launch.h"
 #include "capture/perf.h"
+#include "wire/heap.h"
 
 struct session_progress {
     enum { SESSION_RECORDING, SESSION_SYMBOLIZING } phase;
@@ -29,10 +30,14 @@ struct session_options {
     const pid_t *attach;                 /* processes that run already; their children come along */
     size_t attach_count;
     struct perf_options perf;
-    uint64_t duration; /* ns, 0 for none */
+    enum heap_mode heap;
+    uint64_t heap_interval, agent_memory; /* bytes; 0 for the usual */
+    uint64_t duration;                    /* ns, 0 for none */
     bool no_symbols;
+    bool no_python; /* look at interpreters from outside, as at any program */
+    bool no_native; /* of stacks with Python in them, the Python frames alone */
     bool debuginfod;
-    void (*progress)(void *context, const struct session_progress *p); /* or NULL; ~5 a second */
+    void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */
     void *context;
 };
 

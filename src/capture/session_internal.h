@@ -13,21 +13,23 @@ struct session {
     struct session_result *result;
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
-    struct agents *agents; /* timers inside the target, see inside.h */
+    struct agents *agents; /* samplers inside the target, see inside.h; with perf for Python and */
+    struct heaps *heaps;   /* the heap, or NULL */
+    struct inside *inside; /* what they brought */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;
     struct offcpu offcpu;
     uint32_t event[PERF_EVENTS_MAX]; /* in the recording */
     struct launch launch;
-    pid_t child; /* the command, 0 once reaped or when attached */
-    int signals; /* signalfd */
-    int exits;   /* see exits.h, or -1 */
+    pid_t child;     /* the command, 0 once reaped or when attached */
+    int signals;     /* signalfd */
+    int exits;       /* see exits.h, or -1 */
     uint64_t reaped; /* when the command was, or 0 */
     uint64_t start, last_flush, last_progress, last_sweep;
     uint64_t lost, throttled;
-    uint64_t target_extra; /* ns that the agents say they took */
-    uint32_t remarked;     /* what was said of the agents already */
+    uint64_t target_extra;                   /* ns that the agents say they took */
+    uint32_t remarked;                       /* what was said of the agents already */
     uint64_t lost_tasks;                     /* records on processes, threads and mappings */
     uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;

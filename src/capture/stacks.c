@@ -68,7 +68,7 @@ void stacks_init(struct stacks *s, struct writer *writer, struct modules *module
     s->cut_frame = writer_frame_named(writer, modules->unknown->id, f, 0);
 }
 
-static uint32_t user_frame(struct stacks *s, const struct space *space, uint64_t address,
+uint32_t stacks_user_frame(struct stacks *s, const struct space *space, uint64_t address,
                            bool is_return)
 {
     uint64_t at = address - is_return;
@@ -78,19 +78,23 @@ static uint32_t user_frame(struct stacks *s, const struct space *space, uint64_t
     return writer_frame(s->writer, m->module->id, at - m->bias);
 }
 
-uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const uint64_t *address,
-                             size_t count, size_t interrupted, bool complete)
+uint32_t stacks_root(struct stacks *s, bool complete)
 {
-    uint32_t stack = 0;
     if (complete)
         s->whole++;
     else
         s->cut++;
-    if (!complete && count > 0)
-        stack = writer_stack(s->writer, 0, s->cut_frame);
+    return complete ? 0 : writer_stack(s->writer, 0, s->cut_frame);
+}
+
+uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const uint64_t *address,
+                             size_t count, size_t interrupted, bool complete)
+{
+    uint32_t stack = stacks_root(s, complete || !count);
     for (size_t i = count; i > 0; i--) {
         bool is_return = i - 1 != 0 && (!interrupted || i - 1 != interrupted);
-        stack = writer_stack(s->writer, stack, user_frame(s, space, address[i - 1], is_return));
+        stack =
+            writer_stack(s->writer, stack, stacks_user_frame(s, space, address[i - 1], is_return));
     }
     return stack;
 }
@@ -102,6 +106,11 @@ static uint32_t user_stack(struct stacks *s, const struct space *space, const st
     if (!r->regs)
         return 0; /* a kernel thread, or code that runs before there is a stack */
     unwind_regs_from_perf(&regs, UNWIND_PERF_MASK, r->regs, r->regs_len);
+    if (r->in_kernel && !space_find(space, regs.value[UNWIND_IP])) {
+        /* In exec: the registers are the old program's, which is gone, and the new one has none. */
+        s->whole++;
+        return 0;
+    }
     struct remote remote = {.pid = r->pid, .record = r, .sp = regs.value[UNWIND_SP]};
     struct unwind_memory memory = {.start = remote.sp,
                                    .data = r->stack,

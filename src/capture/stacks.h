@@ -6,6 +6,7 @@
 #ifndef SONDE_STACKS_H
 #define SONDE_STACKS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -34,5 +35,11 @@ uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const str
  * is an instruction pointer and the others return addresses. */
 uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const uint64_t *address,
                              size_t count, size_t interrupted, bool complete);
+
+/* The pieces of it: where a stack begins that was followed to its end or not (and is counted so);
+ * the frame of an address. */
+uint32_t stacks_root(struct stacks *s, bool complete);
+uint32_t stacks_user_frame(struct stacks *s, const struct space *space, uint64_t address,
+                           bool is_return);
 
 #endif

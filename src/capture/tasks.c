@@ -76,6 +76,7 @@ static struct thread *add_thread(struct tasks *t, struct process *p, pid_t tid, 
 {
     struct thread *th = memory_alloc(sizeof *th);
     th->tid = tid;
+    th->start = time;
     th->process = p;
     th->id = writer_thread(t->writer, p->id, tid, time);
     set_pointer(&t->by_tid, tid, th);
@@ -204,8 +205,12 @@ struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time
 void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
                    uint64_t time)
 {
-    replace_thread(t, tid, time);
     struct process *p = tasks_find(t, pid);
+    /* Somebody was faster to tell of it than the kernel's record. */
+    struct thread *known = find_thread(t, tid);
+    if (known && known->process == p && known->start >= time)
+        return;
+    replace_thread(t, tid, time);
     if (pid != parent && p && pid == tid) {
         end_process(t, p, time);
         p = NULL;

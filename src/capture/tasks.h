@@ -40,6 +40,7 @@ struct blocked {
 
 struct thread {
     pid_t tid;
+    uint64_t start;
     char name[16];
     uint32_t id;
     struct process *process;

@@ -11,7 +11,7 @@ struct export_choices {
     const char *output;
     const char *event;
     unsigned weight;
-    bool by_process, by_thread, force;
+    bool by_process, by_thread, force, interpreter;
     double min;
     uint64_t from, to;
 };
@@ -48,6 +48,8 @@ static const struct option options[] = {
      .help = "Leave out what came before, counted from the start of the recording."},
     {"to", 0, OPTION_DURATION_AT(struct export_choices, to), .placeholder = "TIME",
      .default_text = "the end", .help = "Leave out what came after."},
+    {"interpreter", 0, OPTION_FLAG_AT(struct export_choices, interpreter),
+     .help = "Write what leads from one Python function to the next inside the interpreter too."},
     {0}};
 
 static const struct export_choices defaults = {.output = "-"};
@@ -135,8 +137,10 @@ static int export_run(struct invocation *inv)
     if (rc)
         return rc;
     struct profile p;
-    struct load_options load = {
-        .from = chosen->from, .to = chosen->to, .keep_samples = format->timed};
+    struct load_options load = {.from = chosen->from,
+                                .to = chosen->to,
+                                .hide_interpreter = !chosen->interpreter,
+                                .keep_samples = format->timed};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
     if (!rc)

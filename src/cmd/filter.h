@@ -13,7 +13,7 @@ struct filter {
     struct option_list events, pids, threads;
     const char *function, *module;
     uint64_t from, to;
-    bool inlined;
+    bool inlined, interpreter;
 };
 
 #define FILTER_DEFAULTS                                                                            \
@@ -43,7 +43,9 @@ struct filter {
     {"to", 0, OPTION_DURATION_AT(type, field.to), .placeholder = "TIME", .group = "Filters",       \
      .default_text = "the end", .help = "Only samples before this time after the start."},         \
     {"inline", 0, OPTION_FLAG_AT(type, field.inlined), .negatable = true, .group = "Filters",      \
-     .help = "Count inlined functions as functions of their own."}
+     .help = "Count inlined functions as functions of their own."},                                \
+    {"interpreter", 0, OPTION_FLAG_AT(type, field.interpreter), .group = "Filters",                \
+     .help = "Show what leads from one Python function to the next inside the interpreter."}
 /* clang-format on */
 
 /* What must hold before a recording is read. */

@@ -122,7 +122,8 @@ static void add_option(struct page *page, const struct command *command, const s
         text_add(&spelled, "      ");
     text_format(&spelled, "--%s%s", o->negatable ? "[no-]" : "", o->name);
     if (o->kind != OPTION_FLAG)
-        text_format(&spelled, "=%s", o->placeholder ? o->placeholder : "VALUE");
+        text_format(&spelled, o->alone ? "[=%s]" : "=%s",
+                    o->placeholder ? o->placeholder : "VALUE");
     text_add(&page->text, spelled.data);
     size_t columns = text_columns(spelled.data);
     if (columns + 2 > OPTION_COLUMN) {

@@ -321,7 +321,7 @@ static int parse_long(struct option_set *set, const char *word, struct line *lin
     }
     char spelled[80];
     snprintf(spelled, sizeof spelled, "--%s", o->name);
-    return take_value(set, o, spelled, glued, line, err);
+    return take_value(set, o, spelled, glued ? glued : o->alone, line, err);
 }
 
 /* -a, -ab (two switches), -r99 and -r 99. */

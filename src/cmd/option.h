@@ -54,6 +54,7 @@ struct option {
     uint64_t min, max;          /* unsigned, duration, size; max 0: no bound */
     double low, high;           /* double, percent; both 0: no bounds */
     const char *const *choices; /* ended by NULL */
+    const char *alone; /* its value when none is glued to it (--NAME), never a word apart */
 };
 
 /* sizeof(char[1]) where the field has the wanted type, a compile error elsewhere. */

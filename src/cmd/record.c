@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cmd/summary.h"
 
 /* "app-20260131-142501.sonde", from the last part of the command's name. */
 static char *default_name(const char *command)
@@ -49,10 +50,18 @@ static int parse_events(const struct option_list *list, struct perf_options *p, 
     return 0;
 }
 
-/* One line that is written over and over; cleared before anything else is said. */
+struct progress {
+    bool shown;
+    bool shared; /* the command prints on the same terminal: its prompts must not be wiped out */
+};
+
+/* One line that is written over and over; cleared before anything else is said. The cursor goes
+ * back to its start, so that what a program prints takes its place. */
 static void show_progress(void *context, const struct session_progress *p)
 {
-    bool *shown = context;
+    struct progress *progress = context;
+    if (progress->shared && p->phase == SESSION_RECORDING)
+        return;
     struct text t = TEXT_INIT;
     text_add(&t, "\r\033[Ksonde: ");
     if (p->phase == SESSION_SYMBOLIZING) {
@@ -71,10 +80,11 @@ static void show_progress(void *context, const struct session_progress *p)
             text_add_count(&t, p->lost);
         }
     }
+    text_add_char(&t, '\r');
     fputs(t.data, stderr);
     fflush(stderr);
     text_release(&t);
-    *shown = true;
+    progress->shown = true;
 }
 
 static void say_result(const char *output, const struct session_result *r)
@@ -88,7 +98,7 @@ static void say_result(const char *output, const struct session_result *r)
     text_add_duration(&t, r->duration);
     text_add(&t, ", lost ");
     text_add_count(&t, r->lost);
-    text_add(&t, ". Next: sonde report ");
+    text_add(&t, "; the recording is ");
     text_add_printable(&t, output);
     fprintf(stderr, "%s\n", t.data);
     text_release(&t);
@@ -104,7 +114,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     int rc = parse_events(&o->events, &session->perf, err);
     if (rc)
         return rc;
-    bool shown = false;
+    struct progress progress = {.shared = session->launch && isatty(STDOUT_FILENO)};
     char *output = o->output ? memory_strdup(o->output) : default_name(name);
     session->output = output;
     session->replace = o->force;
@@ -113,13 +123,16 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->debuginfod = o->debuginfod;
     if (!o->quiet && isatty(STDERR_FILENO)) {
         session->progress = show_progress;
-        session->context = &shown;
+        session->context = &progress;
     }
     rc = session_run(session, result, err);
-    if (shown)
+    if (progress.shown)
         fputs("\r\033[K", stderr);
-    if (!rc && !o->quiet)
+    if (!rc && !o->quiet) {
         say_result(output, result);
+        if (session->progress && result->samples)
+            summary_print(output, STDERR_FILENO);
+    }
     free(output);
     return rc;
 }

@@ -14,13 +14,33 @@ struct run_options {
     struct record_options record;
     const char *cpus, *cwd;
     struct option_list env;
-    bool follow;
+    bool follow, python, native;
+    enum heap_mode heap;
+    uint64_t heap_interval, agent_memory;
 };
+
+static const char *const heap_modes[] = {"off", "exact", "sampled", NULL};
 
 static const struct option options[] = {
     RECORD_OPTIONS(struct run_options, record),
+    {"heap", 0, OPTION_CHOICE_AT(struct run_options, heap), .placeholder = "MODE",
+     .choices = heap_modes, .alone = "exact", .group = "What to record",
+     .help = "Every allocation of every process as well, by stack; sampled: a few of them, for "
+             "programs that must stay fast."},
+    {"heap-interval", 0, OPTION_SIZE_AT(struct run_options, heap_interval), .placeholder = "BYTES",
+     .min = 1, .max = 1ull << 40, .group = "What to record",
+     .help = "With --heap=sampled: bytes allocated between two samples, on average."},
+    {"agent-memory", 0, OPTION_SIZE_AT(struct run_options, agent_memory), .placeholder = "BYTES",
+     .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
+     .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
+             "not fit is counted."},
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
+    {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
+     .group = "What to record",
+     .help = "Python functions in the place of the interpreter's; without, as any program."},
+    {"native", 0, OPTION_FLAG_AT(struct run_options, native), .negatable = true,
+     .group = "What to record", .help = "Native frames in stacks that have Python ones."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
     {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
@@ -29,7 +49,12 @@ static const struct option options[] = {
      .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
     {0}};
 
-static const struct run_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+static const struct run_options defaults = {.record = RECORD_DEFAULTS,
+                                            .follow = true,
+                                            .python = true,
+                                            .native = true,
+                                            .heap_interval = HEAP_INTERVAL_DEFAULT,
+                                            .agent_memory = HEAP_MEMORY_DEFAULT};
 
 static int status_of_exec(int code)
 {
@@ -69,6 +94,11 @@ static int run(struct invocation *inv)
     struct session_options session = {.launch = &launch};
     struct session_result result;
     session.perf.threads_only = !o->follow;
+    session.no_python = !o->python;
+    session.no_native = !o->native;
+    session.heap = o->heap;
+    session.heap_interval = o->heap_interval;
+    session.agent_memory = o->agent_memory & ~4095ull;
     rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);

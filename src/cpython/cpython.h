@@ -27,7 +27,7 @@ struct cpython_piece {
 
 /* Pages of this process found readable, so that each is tried by a system call but once. Zeroed at
  * first; one per thread, and a signal handler that interrupts a walk must bring another one. */
-#define CPYTHON_PAGES 64
+#define CPYTHON_PAGES 256 /* a power of two */
 struct cpython_pages {
     uint64_t page[CPYTHON_PAGES];
     uint32_t walks;
@@ -50,17 +50,23 @@ struct cpython_ahead {
 struct cpython_memory {
     size_t (*read)(void *ctx, const struct cpython_piece *piece, size_t count);
     void *ctx;
-    struct cpython_ahead *ahead; /* or NULL: a call for each frame */
-    struct cpython_pages *pages; /* with read NULL: this process's own memory */
+    struct cpython_ahead *ahead;     /* or NULL: a call for each frame */
+    struct cpython_pages *pages;     /* with read NULL: this process's own memory ... */
+    bool (*probe)(uint64_t address); /* ... and how a page of it is tried */
     uint64_t stack_low,
         stack_high; /* with pages: known to be readable, the walked thread's stack */
 };
 
 /* This process's own memory, as a signal handler on the walked thread sees it. The stack is
- * [low, high); low is the interrupted stack pointer or less. Unreadable addresses are found by a
- * system call, never by a fault; errno is kept. */
-void cpython_memory_local(struct cpython_memory *memory, struct cpython_pages *pages, uint64_t low,
-                          uint64_t high);
+ * [low, high); low is the interrupted stack pointer or less. Unreadable addresses are found by
+ * `probe`, never by a fault. */
+void cpython_memory_local(struct cpython_memory *memory, struct cpython_pages *pages,
+                          bool (*probe)(uint64_t address), uint64_t low, uint64_t high);
+
+/* Whether the eight bytes at `address` can be read; by a system call through libc, errno is kept.
+ * The kernel reads a signal set from there before it finds that `how` makes no sense: EFAULT tells
+ * what cannot be read, and nothing is changed. Allowed wherever a program may run at all. */
+bool cpython_probe(uint64_t address);
 
 /* Another process's memory, by process_vm_readv. `ahead` may be NULL. */
 void cpython_memory_remote(struct cpython_memory *memory, pid_t pid, struct cpython_ahead *ahead);

@@ -4,39 +4,39 @@
  */
 #include "cpython/memory.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #define PAGE 4096u
 #define WALKS_TRUSTED 4096 /* then all pages are asked for again */
 
-void cpython_memory_local(struct cpython_memory *memory, struct cpython_pages *pages, uint64_t low,
-                          uint64_t high)
+void cpython_memory_local(struct cpython_memory *memory, struct cpython_pages *pages,
+                          bool (*probe)(uint64_t address), uint64_t low, uint64_t high)
 {
     if (++pages->walks >= WALKS_TRUSTED)
         memset(pages, 0, sizeof(*pages));
-    *memory = (struct cpython_memory){.pages = pages, .stack_low = low, .stack_high = high};
+    *memory = (struct cpython_memory){
+        .pages = pages, .probe = probe, .stack_low = low, .stack_high = high};
 }
 
-/* The kernel reads a signal set from the address before it finds that `how` makes no sense: EFAULT
- * tells what cannot be read, and nothing is changed. Allowed wherever a program may run at all. */
-static bool page_is_readable(uint64_t page)
+/* Each page has two places, which it shares with every 128th; the newer comes first. */
+static bool page_is_known(const struct cpython_memory *memory, uint64_t page)
 {
-    int kept = errno;
-    long result = syscall(SYS_rt_sigprocmask, ~0l, page * PAGE, NULL, (size_t)8);
-    bool readable = result < 0 && errno == EINVAL;
-    errno = kept;
-    return readable;
+    struct cpython_pages *pages = memory->pages;
+    uint64_t *place = &pages->page[page % (CPYTHON_PAGES / 2) * 2];
+    if (place[0] == page || place[1] == page)
+        return true;
+    if (!memory->probe(page * PAGE))
+        return false;
+    place[1] = place[0];
+    place[0] = page;
+    return true;
 }
 
-bool memory_probe(uint64_t address, size_t size)
+bool memory_probe(const struct cpython_memory *memory, uint64_t address, size_t size)
 {
     uint64_t last = (address + size - 1) / PAGE;
     for (uint64_t page = address / PAGE; page <= last; page++) {
-        if (!page_is_readable(page))
+        if (!memory->probe(page * PAGE))
             return false;
     }
     return true;
@@ -50,12 +50,8 @@ bool memory_is_readable(const struct cpython_memory *memory, uint64_t address, s
         return true;
     uint64_t last = (address + size - 1) / PAGE;
     for (uint64_t page = address / PAGE; page <= last; page++) {
-        uint64_t *slot = &memory->pages->page[page % CPYTHON_PAGES];
-        if (*slot == page)
-            continue;
-        if (!page_is_readable(page))
+        if (!page_is_known(memory, page))
             return false;
-        *slot = page;
     }
     return true;
 }

@@ -7,7 +7,7 @@
 /* Whether this process can read [address, address + size). */
 bool memory_is_readable(const struct cpython_memory *memory, uint64_t address, size_t size);
 /* The same, without trusting what was found before. */
-bool memory_probe(uint64_t address, size_t size);
+bool memory_probe(const struct cpython_memory *memory, uint64_t address, size_t size);
 
 bool memory_read(const struct cpython_memory *memory, uint64_t address, void *to, size_t size);
 

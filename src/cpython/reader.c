@@ -133,17 +133,16 @@ static bool read_with_ahead(struct reader *r, struct cpython_piece *piece, size_
     return done >= must;
 }
 
-/* Where frames are objects on the heap: the thread's state and all known frames in one call. */
-static bool open_objects(struct reader *r, uint64_t state, uint64_t *top)
+/* Where frames are objects on the heap: the thread's word and all known frames in one call. */
+static __attribute__((noinline)) bool open_objects(struct reader *r, uint64_t *top)
 {
     struct cpython_piece piece[1 + CPYTHON_AHEAD_FRAMES];
-    r->frame_word = state + r->layout->thread_frame;
     piece[0] = (struct cpython_piece){r->frame_word, top, sizeof(*top)};
     return read_with_ahead(r, piece, 1);
 }
 
 /* Where they have a stack of their own: the thread's state, then all that it leads to. */
-static bool open_stack(struct reader *r, uint64_t state, uint64_t *top)
+static __attribute__((noinline)) bool open_stack(struct reader *r, uint64_t state, uint64_t *top)
 {
     const struct layout *l = r->layout;
     struct cpython_piece piece[2 + CPYTHON_AHEAD_FRAMES];
@@ -152,7 +151,6 @@ static bool open_stack(struct reader *r, uint64_t state, uint64_t *top)
     if (!memory_read(r->memory, state, thread, layout_thread_size(l)))
         return false;
     *top = word_of(thread, l->thread_frame);
-    r->frame_word = state + l->thread_frame;
     if (l->cframe_frame != LAYOUT_ABSENT) {
         r->cframe = *top;
         if (!address_is_sane(r->cframe))
@@ -161,12 +159,8 @@ static bool open_stack(struct reader *r, uint64_t state, uint64_t *top)
         piece[must++] = (struct cpython_piece){r->frame_word, top, sizeof(*top)};
     }
     uint64_t chunk = word_of(thread, l->thread_chunk), high = word_of(thread, l->thread_top);
-    if (!r->memory->read) {
-        uint64_t size = chunk_size_here(r, chunk);
-        if (size)
-            window_here(r, chunk, size);
-    } else if (r->memory->ahead && address_is_sane(chunk) && high > chunk + l->chunk_data &&
-               high - chunk < CHUNK_MAX) {
+    if (r->memory->ahead && address_is_sane(chunk) && high > chunk + l->chunk_data &&
+        high - chunk < CHUNK_MAX) {
         r->chunk = chunk;
         r->high = high;
         window_place(r, high);
@@ -182,8 +176,8 @@ static void find_outer(struct reader *r, uint64_t state)
 {
     uint64_t prev;
     r->outer_known = false;
-    if (r->memory->read || !r->cframe ||
-        !memory_word(r->memory, r->cframe + r->layout->cframe_prev, &prev) || (prev & 7))
+    if (!r->cframe || !memory_word(r->memory, r->cframe + r->layout->cframe_prev, &prev) ||
+        (prev & 7))
         return;
     bool on_stack = prev > r->cframe && prev < r->memory->stack_high;
     if (on_stack || (prev > state && prev - state < 4096))
@@ -194,8 +188,34 @@ static void find_outer(struct reader *r, uint64_t state)
  * and it may point to where a frame was long ago. What was readable then is asked for again. */
 static bool top_is_readable(const struct reader *r, uint64_t top)
 {
-    return r->memory->read || r->layout->cframe_frame == LAYOUT_ABSENT || !top ||
-           in_window(r, top, r->frame_size) || memory_probe(top, r->frame_size);
+    return r->layout->cframe_frame == LAYOUT_ABSENT || !top || in_window(r, top, r->frame_size) ||
+           memory_probe(r->memory, top, r->frame_size);
+}
+
+/* In this process; little is put on the stack, which may be a signal's. */
+static bool open_here(struct reader *r, uint64_t state, uint64_t *top)
+{
+    const struct layout *l = r->layout;
+    if (!memory_is_readable(r->memory, state, layout_thread_size(l)))
+        return false;
+    *top = word_of((const uint8_t *)state, l->thread_frame);
+    if (l->thread_chunk == LAYOUT_ABSENT)
+        return true;
+    uint64_t chunk = word_of((const uint8_t *)state, l->thread_chunk);
+    uint64_t size = chunk_size_here(r, chunk);
+    if (size)
+        window_here(r, chunk, size);
+    if (l->cframe_frame != LAYOUT_ABSENT) {
+        r->cframe = *top;
+        if (!address_is_sane(r->cframe) ||
+            !memory_word(r->memory, r->cframe + l->cframe_frame, top))
+            return r->cframe == 0;
+    }
+    find_outer(r, state);
+    if (top_is_readable(r, *top))
+        return true;
+    *top = r->outer_known ? r->outer : 0;
+    return r->outer_known;
 }
 
 bool reader_open(struct reader *r, const struct cpython *py, const struct cpython_memory *memory,
@@ -204,23 +224,20 @@ bool reader_open(struct reader *r, const struct cpython *py, const struct cpytho
     r->memory = memory;
     r->layout = &py->layout;
     r->frame_size = layout_frame_size(&py->layout);
-    r->start = r->end = r->chunk = r->high = r->frame_word = r->cframe = 0;
+    r->start = r->end = r->chunk = r->high = r->cframe = 0;
+    r->frame_word = state + py->layout.thread_frame;
     r->data = NULL;
     r->outer_known = false;
     r->hint = r->kept = 0;
-    if (memory->ahead)
-        memory->ahead->read = 0;
     if (!address_is_sane(state))
         return false;
+    if (!memory->read)
+        return open_here(r, state, top);
+    if (memory->ahead)
+        memory->ahead->read = 0;
     if (py->layout.thread_chunk == LAYOUT_ABSENT)
-        return open_objects(r, state, top);
-    if (!open_stack(r, state, top))
-        return false;
-    find_outer(r, state);
-    if (top_is_readable(r, *top))
-        return true;
-    *top = r->outer_known ? r->outer : 0;
-    return r->outer_known;
+        return open_objects(r, top);
+    return open_stack(r, state, top);
 }
 
 void reader_close(struct reader *r)

@@ -79,8 +79,9 @@ static bool from_code(const struct cpython_module *module, const struct cpython_
 /* Past "python" in the last part of a path: "3.8", "3.6m.so.1.0", or NULL. */
 static const char *path_version(const char *path)
 {
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
+    const char *name = path;
+    for (const char *slash; (slash = strchr(name, '/'));)
+        name = slash + 1;
     if (!strncmp(name, "lib", 3))
         name += 3;
     return strncmp(name, "python", 6) ? NULL : name + 6;
@@ -101,7 +102,8 @@ bool version_path_has(const char *path, char flag)
     const char *at = path ? path_version(path) : NULL;
     if (!at || *at < '0' || *at > '9')
         return false;
-    at += strspn(at, "0123456789.");
+    while ((*at >= '0' && *at <= '9') || *at == '.')
+        at++;
     for (; *at && strchr("dmtu", *at); at++) {
         if (*at == flag)
             return true;

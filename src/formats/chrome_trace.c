@@ -118,13 +118,13 @@ static void write_names(struct trace_writer *w)
         bool process = i < p->processes.len;
         uint32_t thread = process ? 0 : i - (uint32_t)p->processes.len;
         uint32_t owner = process ? i : p->threads.data[thread].process;
-        json_object(&w->json);
+        json_open_object(&w->json);
         json_put_string(&w->json, "ph", "M");
         json_put_string(&w->json, "name", process ? "process_name" : "thread_name");
         json_put_int(&w->json, "pid", p->processes.data[owner].pid);
         json_put_int(&w->json, "tid", process ? 0 : p->threads.data[thread].tid);
         json_key(&w->json, "args");
-        json_object(&w->json);
+        json_open_object(&w->json);
         json_put_string(&w->json, "name",
                         process ? profile_process_name(p, owner)
                                 : profile_text(p, p->threads.data[thread].name));
@@ -167,10 +167,10 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     text_init(&w.span);
     places_init(&w.places, p);
     w.lanes = memory_array(p->threads.len + 1, sizeof *w.lanes);
-    json_object(&w.json);
+    json_open_object(&w.json);
     json_put_string(&w.json, "displayTimeUnit", "ms");
     json_key(&w.json, "traceEvents");
-    json_array(&w.json);
+    json_open_array(&w.json);
     write_names(&w);
     write_samples(&w, event);
     json_end(&w.json);

@@ -77,7 +77,7 @@ void format_names(bool written, struct text *out)
 
 uint32_t format_main_event(const struct profile *p)
 {
-    static const char *const usual[] = {"cpu", "inuse_space"};
+    static const char *const usual[] = {"cpu", "inuse_space", "heap:live", "heap:allocated"};
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         uint32_t event = profile_event_find(p, usual[i]);
         if (event != PROFILE_NONE && p->events.data[event].value)

@@ -77,14 +77,14 @@ static void gather(struct gecko_writer *w, const struct thread_order *list, size
 static void begin_table(struct json *j, const char *key, const char *const *columns)
 {
     json_key(j, key);
-    json_object(j);
+    json_open_object(j);
     json_key(j, "schema");
-    json_object(j);
+    json_open_object(j);
     for (uint64_t i = 0; columns[i]; i++)
         json_put_uint(j, columns[i], i);
     json_end(j);
     json_key(j, "data");
-    json_array(j);
+    json_open_array(j);
 }
 
 static void end_table(struct json *j)
@@ -127,19 +127,19 @@ static void write_frame_table(struct gecko_writer *w)
     begin_table(j, "frameTable", columns);
     for (size_t i = 0; i < w->frames.len; i++) {
         uint32_t place = w->frames.data[i], line = w->places.items.data[place].line;
-        json_array(j);
+        json_open_array(j);
         json_uint(j, location_string(w, place));
         json_bool(j, false);
         json_uint(j, 0);
-        json_null(j);
-        json_null(j);
+        json_nothing(j);
+        json_nothing(j);
         if (line)
             json_uint(j, line);
         else
-            json_null(j);
-        json_null(j);
+            json_nothing(j);
+        json_nothing(j);
         json_uint(j, category_of(w, place));
-        json_null(j);
+        json_nothing(j);
         json_end(j);
     }
     end_table(j);
@@ -151,9 +151,9 @@ static void write_stack_table(struct gecko_writer *w)
     struct json *j = &w->json;
     begin_table(j, "stackTable", columns);
     for (size_t i = 0; i < w->stacks.len; i++) {
-        json_array(j);
+        json_open_array(j);
         if (w->stacks.data[i].prefix == PROFILE_NONE)
-            json_null(j);
+            json_nothing(j);
         else
             json_uint(j, w->stacks.data[i].prefix);
         json_uint(j, w->stacks.data[i].frame);
@@ -168,9 +168,9 @@ static void write_sample_table(struct gecko_writer *w)
     struct json *j = &w->json;
     begin_table(j, "samples", columns);
     for (size_t i = 0; i < w->samples.len; i++) {
-        json_array(j);
+        json_open_array(j);
         if (w->samples.data[i].stack == PROFILE_NONE)
-            json_null(j);
+            json_nothing(j);
         else
             json_uint(j, w->samples.data[i].stack);
         json_double(j, w->samples.data[i].time);
@@ -188,7 +188,7 @@ static void write_thread(struct gecko_writer *w, uint32_t thread)
     const struct profile_process *q = &w->p->processes.data[t->process];
     const char *name = profile_text(w->p, t->name);
     struct json *j = &w->json;
-    json_object(j);
+    json_open_object(j);
     /* The viewer takes the thread with this name for the main one of its process. */
     json_put_string(j, "name", t->tid == q->pid ? "GeckoMain" : name[0] ? name : "thread");
     json_put_string(j, "processType", "default");
@@ -201,28 +201,28 @@ static void write_thread(struct gecko_writer *w, uint32_t thread)
     if (t->ended && t->end > w->p->start)
         json_double(j, (double)(t->end - w->p->start) / 1e6);
     else
-        json_null(j);
+        json_nothing(j);
     begin_table(j, "markers", markers);
     end_table(j);
     write_sample_table(w);
     write_frame_table(w);
     write_stack_table(w);
     json_key(j, "stringTable");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = 0; i < w->strings.len; i++)
-        json_string(j, w->strings.text[i]);
+        json_text(j, w->strings.text[i]);
     json_end(j);
     json_end(j);
 }
 
 static void write_category(struct json *j, const char *name, const char *color)
 {
-    json_object(j);
+    json_open_object(j);
     json_put_string(j, "name", name);
     json_put_string(j, "color", color);
     json_key(j, "subcategories");
-    json_array(j);
-    json_string(j, "Other");
+    json_open_array(j);
+    json_text(j, "Other");
     json_end(j);
     json_end(j);
 }
@@ -233,13 +233,13 @@ static void write_meta(struct gecko_writer *w, uint32_t event)
     const struct profile_event *e = &p->events.data[event];
     struct json *j = &w->json;
     json_key(j, "meta");
-    json_object(j);
+    json_open_object(j);
     json_put_uint(j, "version", GECKO_VERSION);
     json_put_double(j, "interval",
                     e->unit == UNIT_NANOSECONDS && e->period ? (double)e->period / 1e6 : 1);
     json_put_double(j, "startTime", (double)p->wall_start / 1e6);
     json_key(j, "shutdownTime");
-    json_null(j);
+    json_nothing(j);
     json_put_uint(j, "processType", 0);
     json_put_uint(j, "stackwalk", 1);
     json_put_uint(j, "debug", 0);
@@ -249,13 +249,13 @@ static void write_meta(struct gecko_writer *w, uint32_t event)
     json_put_string(j, "importedFrom", "sonde");
     json_put_bool(j, "presymbolicated", true);
     json_key(j, "categories");
-    json_array(j);
+    json_open_array(j);
     write_category(j, "User", "yellow");
     write_category(j, "Kernel", "orange");
     write_category(j, "Python", "green");
     json_end(j);
     json_key(j, "markerSchema");
-    json_array(j);
+    json_open_array(j);
     json_end(j);
     json_end(j);
 }
@@ -263,7 +263,7 @@ static void write_meta(struct gecko_writer *w, uint32_t event)
 static void write_empty(struct json *j, const char *key)
 {
     json_key(j, key);
-    json_array(j);
+    json_open_array(j);
     json_end(j);
 }
 
@@ -277,11 +277,11 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
         return error_set(err, FAULT_MISSING, "there are no samples to write");
     json_init(&w.json, sink_json, out);
     places_init(&w.places, p);
-    json_object(&w.json);
+    json_open_object(&w.json);
     write_meta(&w, event);
     write_empty(&w.json, "libs");
     json_key(&w.json, "threads");
-    json_array(&w.json);
+    json_open_array(&w.json);
     thread_order_init(&list, p, event);
     for (size_t i = 0, end; i < list.len; i = end) {
         end = thread_order_end(&list, i);

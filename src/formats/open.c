@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "profile/interpreter.h"
 #include "profile/merge.h"
 
 #define MAGIC "SONDE\r\n\x1a"
@@ -139,5 +140,7 @@ int profile_open(const char *path, const struct load_options *options, struct pr
         profile_release(&fresh);
         return rc;
     }
+    if (options && options->hide_interpreter)
+        profile_hide_interpreter(&fresh);
     return hand_over(&fresh, p, err);
 }

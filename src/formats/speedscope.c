@@ -33,13 +33,13 @@ static void write_frames(struct speedscope_writer *w)
     struct json *j = &w->json;
     struct text name = TEXT_INIT;
     json_key(j, "shared");
-    json_object(j);
+    json_open_object(j);
     json_key(j, "frames");
-    json_array(j);
+    json_open_array(j);
     for (uint32_t i = 0; i < w->places.items.len; i++) {
         text_clear(&name);
         places_name(&w->places, i, &name);
-        json_object(j);
+        json_open_object(j);
         json_put_string(j, "name", name.data);
         const char *file = places_file(&w->places, i);
         if (file[0])
@@ -85,19 +85,19 @@ static void write_thread(struct speedscope_writer *w, size_t from, size_t to, en
     for (size_t i = from; i < to; i++)
         sum += w->list.data[i].value;
     places_thread(w->p, w->list.data[from].thread, &name);
-    json_object(j);
+    json_open_object(j);
     json_put_string(j, "type", "sampled");
     json_put_string(j, "name", name.data);
     json_put_string(j, "unit", unit_name(unit));
     json_put_uint(j, "startValue", 0);
     json_put_uint(j, "endValue", sum);
     json_key(j, "samples");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = from; i < to; i++)
         write_stack(w, w->list.data[i].stack);
     json_end(j);
     json_key(j, "weights");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = from; i < to; i++)
         json_uint(j, w->list.data[i].value);
     json_end(j);
@@ -109,7 +109,7 @@ static void write_profiles(struct speedscope_writer *w, uint32_t event)
 {
     struct json *j = &w->json;
     json_key(j, "profiles");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = 0, end; i < w->list.len; i = end) {
         end = thread_order_end(&w->list, i);
         write_thread(w, i, end, w->p->events.data[event].unit);
@@ -131,7 +131,7 @@ static int speedscope_write(const struct profile *p, const struct export_options
     w.kept_at = memory_array(p->stacks.len + 1, sizeof *w.kept_at);
     text_init(&w.kept);
     text_add_char(&w.kept, ' ');
-    json_object(&w.json);
+    json_open_object(&w.json);
     json_put_string(&w.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_put_string(&w.json, "exporter", "sonde");
     json_put_string(&w.json, "name", p->processes.len ? profile_process_name(p, 0) : "profile");

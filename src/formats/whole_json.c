@@ -14,7 +14,7 @@ struct dump {
 static void begin(struct dump *d, const char *key)
 {
     json_key(&d->json, key);
-    json_array(&d->json);
+    json_open_array(&d->json);
 }
 
 static void put_text(struct dump *d, const char *key, uint32_t string)
@@ -27,7 +27,7 @@ static void put_index(struct dump *d, const char *key, uint32_t index)
 {
     json_key(&d->json, key);
     if (index == PROFILE_NONE)
-        json_null(&d->json);
+        json_nothing(&d->json);
     else
         json_uint(&d->json, index);
 }
@@ -40,7 +40,7 @@ static void write_modules(struct dump *d)
         char id[2 * sizeof m->build_id + 1] = "";
         for (size_t k = 0; k < m->build_id_len; k++)
             snprintf(id + 2 * k, 3, "%02x", m->build_id[k]);
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_string(&d->json, "kind", kinds[m->kind]);
         put_text(d, "path", m->path);
         json_put_string(&d->json, "build_id", id);
@@ -57,7 +57,7 @@ static void write_code(struct dump *d)
     begin(d, "functions");
     for (size_t i = 0; i < p->functions.len; i++) {
         const struct profile_function *f = &p->functions.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         put_text(d, "name", f->name);
         put_text(d, "linkage", f->linkage);
         put_text(d, "file", f->file);
@@ -70,7 +70,7 @@ static void write_code(struct dump *d)
     begin(d, "frames");
     for (size_t i = 0; i < p->frames.len; i++) {
         const struct profile_frame *f = &p->frames.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         put_index(d, "module", f->module < p->modules.len ? f->module : PROFILE_NONE);
         /* As text: the numbers of JavaScript end at 2^53. */
         snprintf(address, sizeof address, "0x%llx", (unsigned long long)f->address);
@@ -78,7 +78,7 @@ static void write_code(struct dump *d)
         begin(d, "locations");
         for (uint32_t k = 0; k < f->location_count; k++) {
             const struct profile_location *at = &p->locations.data[f->first_location + k];
-            json_object(&d->json);
+            json_open_object(&d->json);
             json_put_uint(&d->json, "function", at->function);
             json_put_uint(&d->json, "line", at->line);
             json_end(&d->json);
@@ -89,7 +89,7 @@ static void write_code(struct dump *d)
     json_end(&d->json);
     begin(d, "stacks");
     for (size_t i = 0; i < p->stacks.len; i++) {
-        json_object(&d->json);
+        json_open_object(&d->json);
         put_index(d, "parent", i ? p->stacks.data[i].parent : PROFILE_NONE);
         put_index(d, "frame", p->stacks.data[i].frame);
         json_end(&d->json);
@@ -99,7 +99,7 @@ static void write_code(struct dump *d)
 
 static void write_process(struct dump *d, const struct profile_process *q)
 {
-    json_object(&d->json);
+    json_open_object(&d->json);
     json_put_int(&d->json, "pid", q->pid);
     put_index(d, "parent", q->parent);
     json_put_uint(&d->json, "start", q->start);
@@ -110,7 +110,7 @@ static void write_process(struct dump *d, const struct profile_process *q)
     json_put_uint(&d->json, "max_rss", q->max_rss);
     begin(d, "execs");
     for (size_t k = 0; k < q->execs.len; k++) {
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_uint(&d->json, "time", q->execs.data[k].time);
         put_text(d, "comm", q->execs.data[k].comm);
         put_text(d, "exe", q->execs.data[k].exe);
@@ -131,7 +131,7 @@ static void write_who(struct dump *d)
     begin(d, "threads");
     for (size_t i = 0; i < p->threads.len; i++) {
         const struct profile_thread *t = &p->threads.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_uint(&d->json, "process", t->process);
         json_put_int(&d->json, "tid", t->tid);
         put_text(d, "name", t->name);
@@ -150,7 +150,7 @@ static void write_values(struct dump *d, uint32_t only)
     begin(d, "events");
     for (size_t i = 0; i < p->events.len; i++) {
         const struct profile_event *e = &p->events.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         put_text(d, "name", e->name);
         json_put_string(&d->json, "unit", units[e->unit]);
         json_put_uint(&d->json, "period", e->period);
@@ -164,7 +164,7 @@ static void write_values(struct dump *d, uint32_t only)
         const struct profile_cell *c = &p->cells.data[i];
         if (only != PROFILE_NONE && c->event != only)
             continue;
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_uint(&d->json, "event", c->event);
         json_put_uint(&d->json, "thread", c->thread);
         json_put_uint(&d->json, "stack", c->stack);
@@ -178,7 +178,7 @@ static void write_values(struct dump *d, uint32_t only)
         const struct profile_sample *s = &p->samples.data[i];
         if (only != PROFILE_NONE && s->event != only)
             continue;
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_uint(&d->json, "time", s->time);
         json_put_uint(&d->json, "event", s->event);
         json_put_uint(&d->json, "thread", s->thread);
@@ -195,14 +195,14 @@ static void write_series(struct dump *d)
     begin(d, "series");
     for (size_t i = 0; i < p->series.len; i++) {
         const struct profile_series *s = &p->series.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         put_text(d, "name", s->name);
         json_put_string(&d->json, "unit", units[s->unit]);
         put_index(d, "process", s->process);
         put_index(d, "thread", s->thread);
         begin(d, "points");
         for (size_t k = 0; k < s->points.len; k++) {
-            json_array(&d->json);
+            json_open_array(&d->json);
             json_uint(&d->json, s->points.data[k].time);
             json_int(&d->json, s->points.data[k].value);
             json_end(&d->json);
@@ -219,7 +219,7 @@ static void write_account(struct dump *d)
     begin(d, "losses");
     for (size_t i = 0; i < p->losses.len; i++) {
         const struct profile_loss *l = &p->losses.data[i];
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_string(&d->json, "reason", reasons[l->reason]);
         put_index(d, "event", l->event);
         put_index(d, "thread", l->thread);
@@ -229,7 +229,7 @@ static void write_account(struct dump *d)
     json_end(&d->json);
     begin(d, "notes");
     for (size_t i = 0; i < p->notes.len; i++) {
-        json_object(&d->json);
+        json_open_object(&d->json);
         json_put_string(&d->json, "level",
                         p->notes.data[i].level == NOTE_WARNING ? "warning" : "info");
         put_text(d, "text", p->notes.data[i].text);
@@ -247,7 +247,7 @@ static void write_head(struct dump *d)
     json_put_bool(&d->json, "complete", p->complete);
     json_put_bool(&d->json, "symbolized", p->symbolized);
     json_key(&d->json, "meta");
-    json_object(&d->json);
+    json_open_object(&d->json);
     for (size_t i = 0; i < p->meta.len; i++)
         put_text(d, profile_text(p, p->meta.data[i].key), p->meta.data[i].value);
     json_end(&d->json);
@@ -259,7 +259,7 @@ static int json_write(const struct profile *p, const struct export_options *opti
     struct dump d = {.p = p};
     (void)err;
     json_init(&d.json, sink_json, out);
-    json_object(&d.json);
+    json_open_object(&d.json);
     write_head(&d);
     write_modules(&d);
     write_code(&d);

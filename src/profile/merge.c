@@ -191,6 +191,11 @@ static void merge_account(struct merge *m)
         l.thread = translate(m->threads, from->threads.len, l.thread);
         *vector_push(&into->losses) = l;
     }
+    for (size_t i = 0; i < from->heaps.len; i++) {
+        struct profile_heap h = from->heaps.data[i];
+        h.process = translate(m->processes, from->processes.len, h.process);
+        *vector_push(&into->heaps) = h;
+    }
     for (size_t i = 0; i < from->notes.len; i++) {
         uint32_t text = string(m, from->notes.data[i].text);
         *vector_push(&into->notes) =

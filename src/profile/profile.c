@@ -7,7 +7,7 @@
 #include "profile/index.h"
 
 /* Samples in flight: enough to hide the memory's latency, few enough to stay in the first cache. */
-#define BATCH 64
+#define BATCH 32
 #define PROBES 3
 
 void profile_init(struct profile *p)
@@ -37,6 +37,7 @@ void profile_release(struct profile *p)
     vector_release(&p->samples);
     vector_release(&p->series);
     vector_release(&p->losses);
+    vector_release(&p->heaps);
     vector_release(&p->notes);
     free(p->cell_index.slots);
     free(p->stack_index.slots);

@@ -85,7 +85,7 @@ struct profile_thread {
 };
 
 /* A kind of value. Well-known names: "cpu", "off-cpu:sleep", "off-cpu:lock", "off-cpu:io",
- * "off-cpu:queue", "off-cpu:other"; perf's own names for other events. */
+ * "off-cpu:queue", "off-cpu:other"; those of struct profile_heap; perf's own for other events. */
 struct profile_event {
     uint32_t name; /* string */
     enum value_unit unit;
@@ -120,6 +120,19 @@ struct profile_loss {
     uint32_t event, thread; /* or PROFILE_NONE */
     enum loss_reason reason;
     uint64_t count;
+};
+
+/* The heap of one program that a process ran. Its stacks are in the cells of "heap:allocated"
+ * (bytes and calls), "heap:live" (at the end: leaks, if it ended in order), "heap:peak" (at this
+ * process's own peak), "heap:tree-peak" (at the peak of all together; bytes alone, as in the one
+ * before) and "heap:temporary" (freed before the thread's next allocation). */
+struct profile_heap {
+    uint32_t process;
+    uint64_t time; /* when the program ended, or the recording did */
+    uint64_t peak, peak_time;
+    uint64_t live, live_blocks;
+    uint64_t allocations, lost;
+    uint64_t frees, unknown_frees; /* all; of blocks that nobody saw allocated */
 };
 
 struct profile_note {
@@ -162,6 +175,7 @@ struct profile {
     VECTOR(struct profile_sample) samples; /* in time order; empty unless asked for */
     VECTOR(struct profile_series) series;
     VECTOR(struct profile_loss) losses;
+    VECTOR(struct profile_heap) heaps;
     VECTOR(struct profile_note) notes;
     struct profile_cost cost;
     uint64_t start, end; /* monotonic ns of the recording */

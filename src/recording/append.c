@@ -238,16 +238,37 @@ void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thr
     writer_gathered(w, body->len - before);
 }
 
-void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
-                 uint64_t value)
+void writer_sum(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                uint64_t value)
 {
     put(w, event);
     put(w, thread);
     put(w, stack);
     put(w, count);
     put(w, value);
-    w->samples += count;
     writer_close(w, SECTION_VALUES, RECORD_CELLS);
+}
+
+void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                 uint64_t value)
+{
+    writer_sum(w, event, thread, stack, count, value);
+    w->samples += count;
+}
+
+void writer_heap(struct writer *w, uint32_t process, const struct writer_heap *h)
+{
+    put(w, process);
+    put(w, h->time);
+    put(w, h->peak);
+    put(w, h->peak_time);
+    put(w, h->live);
+    put(w, h->live_blocks);
+    put(w, h->allocations);
+    put(w, h->lost);
+    put(w, h->frees);
+    put(w, h->unknown_frees);
+    writer_close(w, SECTION_VALUES, RECORD_HEAP);
 }
 
 uint32_t writer_function(struct writer *w, const char *name, const char *linkage, const char *file,

@@ -256,6 +256,7 @@ static bool on_stacks(struct loader *l, struct cursor *c)
         uint32_t stack = PROFILE_NONE;
         if (parent != PROFILE_NONE && frame != PROFILE_NONE)
             stack = profile_stack_add(l->profile, parent, frame);
+        l->stacks_moved = l->stacks_moved || stack != id || id != l->stacks.len;
         if (!define(l, &l->stacks, id++, stack))
             return false;
     }
@@ -275,7 +276,7 @@ static bool inside(const struct loader *l, uint64_t time)
 static void count(struct loader *l, size_t *gathered)
 {
     struct profile *p = l->profile;
-    for (size_t i = 0; i < *gathered; i++) {
+    for (size_t i = 0; l->stacks_moved && i < *gathered; i++) {
         uint32_t stack = look_up(&l->stacks, l->gathered[i].stack);
         l->gathered[i].stack = stack == PROFILE_NONE ? 0 : stack;
     }
@@ -304,7 +305,8 @@ static bool on_samples(struct loader *l, struct cursor *c)
         if (!sane || !inside(l, time))
             continue;
         uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
-        __builtin_prefetch(&l->stacks.data[stack]);
+        if (l->stacks_moved)
+            __builtin_prefetch(&l->stacks.data[stack]);
         l->gathered[gathered++] = (struct profile_sample){
             .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
         if (gathered == GATHERED)
@@ -392,6 +394,24 @@ static bool on_loss(struct loader *l, struct cursor *c)
     return true;
 }
 
+static bool on_heap(struct loader *l, struct cursor *c)
+{
+    struct profile_heap h = {.process = get(c, &l->processes)};
+    h.time = cursor_varint(c);
+    h.peak = cursor_varint(c);
+    h.peak_time = cursor_varint(c);
+    h.live = cursor_varint(c);
+    h.live_blocks = cursor_varint(c);
+    h.allocations = cursor_varint(c);
+    h.lost = cursor_varint(c);
+    h.frees = cursor_varint(c);
+    h.unknown_frees = cursor_varint(c);
+    if (c->bad)
+        return false;
+    *vector_push(&l->profile->heaps) = h;
+    return true;
+}
+
 static bool on_note(struct loader *l, struct cursor *c)
 {
     uint64_t level = cursor_varint(c);
@@ -455,6 +475,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_END] = on_end,
         [RECORD_MODULE_NOTE] = on_module_note,
         [RECORD_CELLS] = on_cells,
+        [RECORD_HEAP] = on_heap,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

@@ -18,7 +18,8 @@
 struct load_options {
     uint64_t from,
         to; /* ns since the recording's start; to 0: no bound. Samples outside are left out */
-    bool keep_samples;                                             /* fill profile.samples too */
+    bool hide_interpreter; /* see profile/interpreter.h; in profile_open */
+    bool keep_samples;     /* fill profile.samples too */
     void (*progress)(void *context, uint64_t done, uint64_t size); /* or NULL */
     void *context;
 };

@@ -19,7 +19,8 @@ struct loader {
     struct load_options options;
     struct translation strings, events, processes, threads, modules, functions, frames, stacks,
         series;
-    size_t gaps; /* identifiers that were never defined, bounded */
+    bool stacks_moved; /* some stack's index is not its identifier */
+    size_t gaps;       /* identifiers that were never defined, bounded */
     uint64_t start;
     uint64_t malformed;
     struct profile_sample gathered[GATHERED]; /* decoded, not yet counted */

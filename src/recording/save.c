@@ -192,6 +192,19 @@ static void save_account(struct saver *s)
         writer_loss(s->w, l->reason, translate(s->events, p->events.len, l->event),
                     translate(s->threads, p->threads.len, l->thread), l->count);
     }
+    for (size_t i = 0; i < p->heaps.len; i++) {
+        const struct profile_heap *h = &p->heaps.data[i];
+        writer_heap(s->w, translate(s->processes, p->processes.len, h->process),
+                    &(struct writer_heap){.time = h->time,
+                                          .peak = h->peak,
+                                          .peak_time = h->peak_time,
+                                          .live = h->live,
+                                          .live_blocks = h->live_blocks,
+                                          .allocations = h->allocations,
+                                          .lost = h->lost,
+                                          .frees = h->frees,
+                                          .unknown_frees = h->unknown_frees});
+    }
     const struct profile_cost *k = &p->cost;
     writer_set_cost(s->w, &(struct writer_cost){.collector_cpu = k->collector_cpu,
                                                 .collector_rss = k->collector_rss,

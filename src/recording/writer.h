@@ -30,6 +30,14 @@ struct writer_cost {
     uint64_t stacks_whole, stacks_cut;
 };
 
+struct writer_heap {
+    uint64_t time;                 /* of these words */
+    uint64_t peak, peak_time;      /* bytes; 0 if unknown */
+    uint64_t live, live_blocks;    /* when it ended, or the recording did */
+    uint64_t allocations, lost;    /* recorded; made but not recorded */
+    uint64_t frees, unknown_frees; /* all; of blocks from before it was watched, or of a parent's */
+};
+
 /* Makes `path` (mode 0600, must not exist unless `replace`; never through a symbolic link). */
 int writer_new(const char *path, bool replace, struct writer **out, struct error *err);
 /* On a descriptor that is ours from now on: a socket, a test's file. */
@@ -70,6 +78,12 @@ void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thr
 /* A sum over samples whose times nobody knows: what other tools' files hold. */
 void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
                  uint64_t value);
+
+/* The same for what no sample stands for, such as bytes: not in writer_samples. */
+void writer_sum(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
+                uint64_t value);
+/* What is known of the heap of one program that `process` ran, at the end of that. */
+void writer_heap(struct writer *w, uint32_t process, const struct writer_heap *heap);
 
 uint32_t writer_function(struct writer *w, const char *name, const char *linkage, const char *file,
                          uint32_t start_line, uint32_t module);

@@ -86,10 +86,10 @@ static void put_symbols(struct page *g)
 {
     static const char *const fields[] = {"name", "module", "file", "line", "tone"};
     json_key(&g->j, "symbols");
-    json_object(&g->j);
+    json_open_object(&g->j);
     for (int field = 0; field < 5; field++) {
         json_key(&g->j, fields[field]);
-        json_array(&g->j);
+        json_open_array(&g->j);
         for (size_t i = 0; i < g->symbols.len; i++)
             json_uint(
                 &g->j,
@@ -98,9 +98,9 @@ static void put_symbols(struct page *g)
     }
     json_end(&g->j);
     json_key(&g->j, "strings");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < g->strings.len; i++)
-        json_string(&g->j, g->strings.text[i]);
+        json_text(&g->j, g->strings.text[i]);
     json_end(&g->j);
 }
 
@@ -142,7 +142,7 @@ static void put_rest(struct page *g)
         }
     }
     json_key(&g->j, "rest");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < f->boxes.len; i++) {
         if (!left[i].total)
             continue;
@@ -162,16 +162,16 @@ static void put_boxes(struct page *g)
     static const char *const sides[] = {"before", "after"};
     const struct flame *f = g->picture->flame;
     json_key(&g->j, "boxes");
-    json_object(&g->j);
+    json_open_object(&g->j);
     for (int field = 0; field < (f->chart || f->compares ? 7 : 5); field++) {
         json_key(&g->j, f->compares && field >= 5 ? sides[field - 5] : fields[field]);
-        json_array(&g->j);
+        json_open_array(&g->j);
         for (size_t i = 0; i < f->boxes.len; i++)
             json_uint(&g->j, box_field(g, &f->boxes.data[i], field));
         json_end(&g->j);
     }
     json_key(&g->j, "inlined"); /* few: their indices */
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < f->boxes.len; i++)
         if (f->boxes.data[i].inlined)
             json_uint(&g->j, i);
@@ -197,6 +197,7 @@ static void put_facts(struct page *g)
     json_put_uint(&g->j, "extent", g->picture->flame->extent);
     json_put_uint(&g->j, "value", s->value);
     json_put_uint(&g->j, "samples", s->count);
+    json_put_string(&g->j, "noun", selection_noun_of(s, 1));
     json_put_uint(&g->j, "lost", profile_lost(p));
     json_put_uint(&g->j, "duration", p->end > p->start ? p->end - p->start : 0);
     json_put_uint(&g->j, "date", p->wall_start / 1000000);
@@ -210,19 +211,19 @@ static void put_facts(struct page *g)
     json_put_uint(&g->j, "pruned", g->picture->flame->pruned);
     json_put_double(&g->j, "min", g->picture->min_percent);
     json_key(&g->j, "notes");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (size_t i = 0; i < p->notes.len; i++)
         if (p->notes.data[i].level == NOTE_WARNING)
-            json_string(&g->j, profile_text(p, p->notes.data[i].text));
+            json_text(&g->j, profile_text(p, p->notes.data[i].text));
     json_end(&g->j);
 }
 
 static void put_tones(struct page *g)
 {
     json_key(&g->j, "tones");
-    json_array(&g->j);
+    json_open_array(&g->j);
     for (int i = 0; i < TONES; i++)
-        json_string(&g->j, flame_tone_names[i]);
+        json_text(&g->j, flame_tone_names[i]);
     json_end(&g->j);
 }
 
@@ -245,7 +246,7 @@ static void add_head(struct text *out, const char *title)
 static int write_data(struct page *g, flame_sink *sink, void *context)
 {
     json_init(&g->j, sink, context);
-    json_object(&g->j);
+    json_open_object(&g->j);
     put_facts(g);
     put_tones(g);
     put_symbols(g);

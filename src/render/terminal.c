@@ -217,8 +217,7 @@ static void write_facts(struct terminal *t, const struct view_section *s)
         }
         if (gap)
             terminal_paint(t, PAINT_DIM, " · ");
-        wrap(t, f->as.kind == VIEW_TEXT && fresh && !indent ? PAINT_BOLD : PAINT_NONE, piece.data,
-             column + gap, indent);
+        wrap(t, PAINT_NONE, piece.data, column + gap, indent);
         column += gap + width;
         line = f->line;
     }

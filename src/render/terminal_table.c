@@ -211,7 +211,7 @@ static enum paint direction(const struct view_column *c, struct view_value v)
     return !v.known || v.faint || by == 0 ? PAINT_NONE : by > 0 ? PAINT_WORSE : PAINT_BETTER;
 }
 
-static void write_bar(struct terminal *t, double percent)
+static void write_bar(struct terminal *t, double percent, enum paint paint)
 {
     struct text bar = TEXT_INIT;
     double halves = percent / 100 * BAR_WIDTH * 2 + 0.5;
@@ -220,7 +220,7 @@ static void write_bar(struct terminal *t, double percent)
         text_add(&bar, "━");
     text_add(&bar, n % 2 ? "╸" : "");
     text_add_char(t->out, ' ');
-    terminal_paint(t, heat(percent), bar.data);
+    terminal_paint(t, paint, bar.data);
     text_add_repeat(t->out, ' ', BAR_WIDTH - (n + 1) / 2);
     text_release(&bar);
 }
@@ -258,7 +258,7 @@ static void write_cell(struct terminal *t, const struct layout *l, size_t row, s
         text_add_repeat(t->out, ' ', c->width - text_columns(cell.data));
         terminal_paint(t, paint, cell.data);
         if (c->bar)
-            write_bar(t, v.known ? v.percent : 0);
+            write_bar(t, v.known ? v.percent : 0, paint);
     }
     text_release(&cell);
 }

@@ -192,12 +192,18 @@ static void follow(Dwarf_Die *die, unsigned attribute)
     }
 }
 
+/* glibc's inner aliases: nobody outside of it knows __GI___libc_malloc. */
+static const char *without_alias(const char *name)
+{
+    return name && text_starts(name, "__GI_") && name[5] ? name + 5 : name;
+}
+
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute a;
     if (dwarf_attr_integrate(die, DW_AT_linkage_name, &a) ||
         dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &a))
-        return dwarf_formstring(&a);
+        return without_alias(dwarf_formstring(&a));
     return NULL;
 }
 
@@ -226,7 +232,7 @@ static struct function_name find_name(struct unit *u, Dwarf_Die *origin)
     if (!name)
         return f;
     if (!language_mangles(u->language)) {
-        f.linkage = f.function = answers_keep(u->answers, name);
+        f.linkage = f.function = answers_keep(u->answers, without_alias(name));
         return f;
     }
     Dwarf_Die declared = *origin;

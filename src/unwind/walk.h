@@ -54,17 +54,45 @@ size_t unwind_walk(const struct unwind_map *map, const struct unwind_regs *regs,
 /* From return address to what its row says, for unwind_local. One per thread, zeroed at first; a
  * signal handler that interrupts a walk must bring another one. */
 struct unwind_cache {
-    uint64_t version; /* of the map the entries were made from */
     struct {
         uint64_t address;
         uint64_t step;
     } slot[UNWIND_CACHE_SLOTS];
+    uint64_t version; /* of the map the entries were made from */
 } __attribute__((aligned(64)));
 
 /* As unwind_walk, on this process's own stack: memory is read between regs' sp and stack_hi, the
  * end of the stack, and nowhere else. */
 size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t stack_hi,
                     struct unwind_cache *cache, uint64_t *out, size_t max, struct unwind_end *end);
+
+#define UNWIND_GUESSES 256 /* a power of two */
+
+/* Which frame followed the one that began at an address last time, so that a walk need not wait
+ * for the memory to learn where the next frame begins: it goes on from the guess and checks behind.
+ * One per thread, zeroed at first, and never moved. */
+struct unwind_guesses {
+    struct unwind_guess {
+        uint64_t sp;
+        struct unwind_guess *next;
+    } frame[UNWIND_GUESSES];
+};
+
+/* A call: the return address it left, the stack pointer after the return, the frame pointer. */
+struct unwind_call {
+    uint64_t ip, sp, fp;
+};
+
+/* The callers from a function's own call on: out[0] is call->ip, and all are return addresses.
+ * *hash is one of all addresses. The fastest of all walks, for every malloc; it knows ordinary
+ * frames only and returns 0 at any other, for unwind_local to try. Reads between call->sp and
+ * stack_hi. */
+size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *call,
+                      uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
+                      uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason);
+
+/* The same hash over addresses that another walk found. */
+uint64_t unwind_hash(const uint64_t *address, size_t count);
 
 /* unwind_local from here: out[0] lies in the function that called this. */
 #define unwind_here(map, stack_hi, cache, out, max, end)                                           \

@@ -36,6 +36,7 @@ enum record_type {
     RECORD_END = 22,         /* the recorder finished in order */
     RECORD_MODULE_NOTE = 23, /* why a module has no symbols */
     RECORD_CELLS = 24,       /* sums without times: thread, stack, count, value */
+    RECORD_HEAP = 26,        /* a process's heap as a whole */
 };
 
 /* Where code comes from. */

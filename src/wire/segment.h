@@ -35,7 +35,10 @@
 
 #define SEGMENT_PATH 928
 #define SEGMENT_BUILD_ID 20
-#define SEGMENT_DEPTH 512 /* addresses in a sample, at most */
+#define SEGMENT_DEPTH 4096        /* addresses in a sample, at most */
+#define SEGMENT_PYTHON_DEPTH 4096 /* Python frames in a sample, at most */
+#define SEGMENT_TEXT_MAX 1024     /* bytes of a name or a path of Python code */
+#define SEGMENT_TABLE_MAX 65536   /* bytes of its line table */
 
 /* What the collector should tell the user. */
 enum segment_flag {
@@ -47,11 +50,12 @@ enum segment_flag {
     SEGMENT_FEWER_SLOTS = 32,  /* limits of the process allowed only a small segment */
     SEGMENT_TIMERS_REFUSED = 64, /* timer_create failed for some threads */
     SEGMENT_NO_SIGNAL = 128,     /* no signal is free (any more): no samples */
+    SEGMENT_CLOCK_REFUSED = 256, /* no perf event for a thread: samples follow the kernel's tick */
 };
 
 enum segment_thread_state { SLOT_FREE = 0, SLOT_LIVE = 1, SLOT_ENDED = 2 };
 
-enum segment_record { SEGMENT_SAMPLE = 1, SEGMENT_RECORDS };
+enum segment_record { SEGMENT_SAMPLE = 1, SEGMENT_CODE = 2, SEGMENT_RECORDS };
 
 /* Counters are kept by kind; kind k counts records of type k + 1. */
 #define SEGMENT_KINDS 4
@@ -80,6 +84,11 @@ struct segment_header {
     uint32_t modules_version;                     /* moves after each change of the table */
     uint32_t threads_refused;                     /* threads that found no slot or got no timer */
     struct segment_count unplaced[SEGMENT_KINDS]; /* of threads that had no slot */
+    uint32_t python;       /* major << 16 | minor << 8 | micro; 0: none (yet) */
+    int32_t python_fault;  /* why one that is there cannot be read, or 0 */
+    uint32_t python_lines; /* enum cpython_lines: of the tables in SEGMENT_CODE */
+    uint32_t spare;
+    uint64_t python_eval, python_eval_end; /* the interpreter loop */
     uint32_t exe_len;
     char comm[16];
     char exe[SEGMENT_PATH];
@@ -111,15 +120,22 @@ struct segment_thread {
     uint64_t tail __attribute__((aligned(64))); /* bytes consumed; the collector's */
 } __attribute__((aligned(64)));
 
-/* Payload of SEGMENT_SAMPLE: these words, then the addresses, innermost first. */
+/* Payload of SEGMENT_SAMPLE: these words, then the addresses, then the Python frames, two words
+ * each: the code object's address; offset of the instruction (32 bits) | flags (32). Innermost
+ * first. What the code object is stands in a SEGMENT_CODE before it in the same ring. */
 struct segment_sample {
     uint64_t time;
     uint64_t value; /* CPU ns since the thread's previous sample */
     uint16_t count;
-    uint16_t interrupted; /* index of the first address that a signal interrupted, or 0 */
-    uint16_t guessed;     /* steps made by frame pointers */
-    uint8_t reason;       /* why the stack ends: enum unwind_reason */
-    uint8_t flags;        /* enum segment_sample_flag */
+    uint16_t interrupted;   /* index of the first address that a signal interrupted, or 0 */
+    uint16_t guessed;       /* steps made by frame pointers */
+    uint8_t reason;         /* why the stack ends: enum unwind_reason */
+    uint8_t flags;          /* enum segment_sample_flag */
+    uint16_t python;        /* Python frames */
+    uint16_t shared;        /* outermost addresses that are left out ... */
+    uint16_t python_shared; /* ... and Python frames: the ring's sample before has the same */
+    uint8_t python_whole;   /* the Python frames reach the outermost one */
+    uint8_t spare;
 };
 
 enum segment_sample_flag {
@@ -127,8 +143,22 @@ enum segment_sample_flag {
     SAMPLE_FOREIGN = 2, /* not on the thread's own stack: a coroutine, an alternate stack */
 };
 
+/* Payload of SEGMENT_CODE: these words, then the bytes of name, path and line table, filled up to a
+ * word. From now on, in this ring, the address means this code. */
+struct segment_code {
+    uint64_t code;
+    uint64_t stamp;
+    int32_t first_line;
+    uint16_t name, path; /* bytes */
+    uint32_t table;
+    uint32_t flags; /* co_flags */
+};
+
 #define SEGMENT_WORD_BYTES 8u
-#define SEGMENT_RECORD_WORDS_MAX (1 + sizeof(struct segment_sample) / 8 + SEGMENT_DEPTH)
+#define SEGMENT_CODE_WORDS_MAX                                                                     \
+    (sizeof(struct segment_code) / 8 + (2 * SEGMENT_TEXT_MAX + SEGMENT_TABLE_MAX) / 8)
+#define SEGMENT_SAMPLE_WORDS_MAX                                                                   \
+    (sizeof(struct segment_sample) / 8 + SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH)
 
 static inline uint64_t segment_word(uint64_t position, uint32_t generation, uint32_t type,
                                     uint32_t words)

@@ -12,9 +12,16 @@
 #define SESSION_RATE "SONDE_SESSION_RATE" /* samples a second of CPU time, 0: none */
 #define SESSION_RING "SONDE_SESSION_RING" /* bytes of a thread's ring, a power of two */
 #define SESSION_ROWS "SONDE_SESSION_ROWS" /* folder of compiled unwind rows */
+#define SESSION_ONLY "SONDE_SESSION_ONLY" /* "python": other processes are left alone */
 #define SESSION_FILTERS                                                                            \
     "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
                              */
+
+/* The heap: "exact" or "sampled"; without it malloc is left alone. */
+#define SESSION_HEAP_MODE "SONDE_SESSION_HEAP"
+#define SESSION_HEAP_INTERVAL "SONDE_SESSION_HEAP_INTERVAL" /* mean bytes between two samples */
+#define SESSION_HEAP_MEMORY "SONDE_SESSION_HEAP_MEMORY"     /* bytes of addresses for the tables */
+#define SESSION_HEAP_TREE "SONDE_SESSION_HEAP_TREE"         /* a file to map: struct heap_tree */
 
 #define SESSION_MAGIC 0x316573736e6f73ull /* "sonsse1" */
 #define SESSION_VERSION 1
@@ -24,6 +31,7 @@
 
 enum session_kind {
     SESSION_SEGMENT = 1, /* here is my segment */
+    SESSION_HEAP = 3,    /* here is my heap's; the segment came before */
     SESSION_REFUSED = 2, /* this process is not observed, `reason` says why */
 };
 
@@ -33,6 +41,8 @@ enum session_reason {
     SESSION_LIMIT_FSIZE = 2, /* RLIMIT_FSIZE is smaller than any segment */
     SESSION_NO_MEMORY = 3,   /* the segment could not be mapped */
     SESSION_NO_WIPE = 4,     /* MADV_WIPEONFORK is missing: Linux before 4.14 */
+    SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
+    SESSION_PYTHON = 6,      /* a Python that cannot be read: `error` is -enum cpython_fault */
     SESSION_REASONS
 };
 

@@ -123,7 +123,7 @@ static void on_thread_end(void *context, struct agents_process *p, struct agents
 static void put_thread(struct json *j, const struct past_thread *p)
 {
     const struct agents_thread *t = &p->t;
-    json_object(j);
+    json_open_object(j);
     json_put_int(j, "pid", p->pid);
     json_put_int(j, "tid", t->tid);
     json_put_string(j, "name", t->name);
@@ -142,7 +142,7 @@ static void on_process_end(void *context, struct agents_process *p)
 {
     struct watch *w = context;
     struct json *j = &w->json;
-    json_object(j);
+    json_open_object(j);
     json_put_int(j, "pid", p->pid);
     json_put_int(j, "parent", p->parent);
     json_put_uint(j, "epoch", p->epoch);
@@ -183,22 +183,22 @@ static void report(struct watch *w, const char *path)
     struct json *j = &w->json;
     json_end(j);
     json_key(j, "threads");
-    json_array(j);
+    json_open_array(j);
     for (size_t i = 0; i < w->threads.len; i++)
         put_thread(j, &w->threads.data[i]);
     json_end(j);
     json_key(j, "stacks");
-    json_object(j);
+    json_open_object(j);
     for (uint32_t i = 0; i < w->values.len; i++) {
         json_key(j, w->stacks.text[i]);
-        json_array(j);
+        json_open_array(j);
         json_uint(j, w->counts.data[i]);
         json_uint(j, w->values.data[i]);
         json_end(j);
     }
     json_end(j);
     json_key(j, "reasons");
-    json_object(j);
+    json_open_object(j);
     for (int i = 0; i < 6; i++)
         json_put_uint(j, reason[i], w->reasons[i]);
     json_end(j);
@@ -321,9 +321,9 @@ int main(int argc, char **argv)
     }
     struct watch w = {0};
     json_init(&w.json, NULL, NULL);
-    json_object(&w.json);
+    json_open_object(&w.json);
     json_key(&w.json, "processes");
-    json_array(&w.json);
+    json_open_array(&w.json);
     pid_t child = start(a, argv + first + 1);
     if (args.sleep)
         stop_self(args.sleep);

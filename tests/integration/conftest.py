@@ -7,6 +7,8 @@
 
 import os
 import pathlib
+import pwd
+import shutil
 import subprocess
 
 import pytest
@@ -37,6 +39,13 @@ def sonde_path(build):
     if not path.exists():
         pytest.fail(f"there is no {path}: build first, or name one in $SONDE")
     return path
+
+
+@pytest.fixture
+def without_asan(sonde_path):
+    """For what AddressSanitizer itself cannot bear."""
+    if b"__asan_init" in sonde_path.read_bytes():
+        pytest.skip("sonde is built with AddressSanitizer")
 
 
 @pytest.fixture(scope="session")
@@ -72,14 +81,21 @@ def sonde(sonde_path, environment):
 
 
 @pytest.fixture(scope="session")
-def target(build):
-    """target("shares") -> path of the program, built if need be."""
-    def find(name):
-        product = f"tests/targets/{name}"
+def built(build):
+    """built("bench/make_recording") -> path of what the build folder holds, built if need be."""
+    def find(product):
         done = subprocess.run(["ninja", "-C", build, "--quiet", product], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout
         return build / product
+    return find
+
+
+@pytest.fixture(scope="session")
+def target(built):
+    """target("shares") -> path of the program."""
+    def find(name):
+        return built(f"tests/targets/{name}")
     return find
 
 
@@ -120,3 +136,37 @@ def started(environment):
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def nobody(environment, sonde_path):
+    """nobody(command) -> Run, as an ordinary user with a folder of its own."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("only root can become another user here")
+    user = pwd.getpwnam("nobody")
+    folder = pathlib.Path(subprocess.run(["mktemp", "-d"], stdout=subprocess.PIPE, text=True,
+                                         check=True).stdout.strip())
+    copy = folder / "sonde"
+    shutil.copy(sonde_path, copy)
+    folder.chmod(0o755)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+
+    def call(*arguments, env=None, **more):
+        everything = {**environment, "HOME": str(folder), **(env or {})}
+        return run(["setpriv", "--reuid", user.pw_uid, "--regid", user.pw_gid, "--clear-groups",
+                    copy, *arguments], cwd=folder, **more,
+                   env={key: value for key, value in everything.items() if value is not None})
+    call.folder = folder
+    yield call
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def public_target(nobody, target):
+    """As target, where that user can read it."""
+    def find(name):
+        copy = nobody.folder / name
+        shutil.copy(target(name), copy)
+        copy.chmod(0o755)
+        return copy
+    return find

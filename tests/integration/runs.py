@@ -47,6 +47,13 @@ def run(command, timeout=TIMEOUT, env=None, input=None, cwd=None, **more):
     return Run(command, process.returncode, stdout, stderr, time.monotonic() - start)
 
 
+def wait_until(holds, seconds=20):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.02)
+
+
 class Report:
     """What `sonde report --json` said."""
 
@@ -78,6 +85,14 @@ class Report:
         return sum(row["total_percent"] for row in self.rows("functions")
                    if row["name"] == function)
 
+    def check_shares(self, **expected):
+        """Percent by function, as close as so many samples can be expected to come."""
+        samples = self.facts("totals")["samples"]
+        for function, percent in expected.items():
+            chance = 4 * (percent * (100 - percent) / samples) ** 0.5
+            share = self.share(function)
+            assert abs(share - percent) <= max(chance, 1), (function, share, samples)
+
     def waited(self, cause):
         """Nanoseconds."""
         return sum(row["value"] for row in self.rows("waits") if row["cause"] == cause)
@@ -85,7 +100,8 @@ class Report:
     def check_accounts(self):
         """Every sample is accounted for, also against what the kernel counted by itself.
 
-        A thread's last part of a period is never sampled, so the two may differ by that much.
+        A thread's last part of a period is never sampled, nor are the kernel's last steps at the
+        end of a process, so the two may differ by that much.
         """
         said = self.profiler
         assert said["generated"] == said["recorded"] + said["lost"], said
@@ -95,7 +111,7 @@ class Report:
         counted = sum(process["cpu_counted"] or 0 for process in self.processes)
         sampled = totals["value_recorded"] + said["lost"] * totals["period"]
         threads = sum(process["threads"] for process in self.processes)
-        slack = 0.05 * counted + totals["period"] * (threads + 2) * totals["cpus"]
+        slack = 0.05 * counted + totals["period"] * (threads + 2) * totals["cpus"] + 5e6
         assert abs(sampled - counted) < slack, (sampled, counted, threads, said)
 
 

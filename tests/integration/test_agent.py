@@ -43,8 +43,8 @@ def test_stacks_are_whole(watch, target):
 
 
 def test_a_deeper_stack_is_cut_and_says_so(watch, target):
-    report = watch.compare([target("deep"), "2000", "500000"])
-    assert report.depth_max == 512
+    report = watch.compare([target("deep"), "6000", "500000"])
+    assert report.depth_max == 4096
     assert report.reasons["depth"] > 0.9 * report.recorded
 
 
@@ -193,7 +193,7 @@ def test_a_collector_killed_is_not_missed(watch, target, tmp_path):
 
 def test_a_collector_asleep_blocks_nobody(watch, target):
     """C3, C4: small rings overflow meanwhile, and what was lost is known exactly."""
-    report = watch.compare([target("threads"), "900000"], ["-z", "1500", "-b", "4096"])
+    report = watch.compare([target("threads"), "2000000"], ["-z", "4000", "-b", "4096"])
     assert report.lost > 0
     for thread in report.threads:
         assert thread["generated"] == thread["recorded"] + thread["lost"]

@@ -71,9 +71,16 @@ def test_usage_is_checked_before_anything_runs(sonde, tmp_path, options):
     assert not (tmp_path / "ran").exists() and not (tmp_path / "r.sonde").exists()
 
 
-def test_a_command_finds_what_it_would_find_alone(self_portrait):
-    alone, under = self_portrait.alone(), self_portrait()
-    del alone["environment"]["_"], under["environment"]["_"]
+@pytest.mark.parametrize("options", [["--no-python"], []])
+def test_a_command_finds_what_it_would_find_alone(self_portrait, options):
+    """But for what brings the agent into processes that run Python."""
+    alone, under = self_portrait.alone(), self_portrait(*options)
+    ours = [name for name in under["environment"]
+            if name == "LD_PRELOAD" or name.startswith("SONDE_SESSION")]
+    assert bool(ours) == (not options)
+    for name in ["_", *ours]:
+        del under["environment"][name]
+    del alone["environment"]["_"]
     assert under == alone
 
 
@@ -109,7 +116,7 @@ def test_duration_stops_the_recording_alone(harness):
     recording = run.record()
     assert recording.made.status == 5
     assert recording.made.stdout == run.alone().stdout
-    assert 15e6 < recording.report().facts("run")["duration"] < 90e6
+    assert 15e6 < recording.report(status=None).facts("run")["duration"] < 90e6
 
 
 @pytest.mark.parametrize("number, status", [
@@ -165,12 +172,47 @@ def test_a_counter_that_is_not_there(sonde, tmp_path, event):
 def test_several_events(harness):
     options = ["-e", "cpu,page-faults,context-switches@1"]
     recording = harness("faults", 500, 50, options=options).record()
-    assert recording.report("--event", "page-faults").facts("totals")["samples"] >= 500
-    assert recording.report("--event", "cpu").facts("totals")["event"] == "cpu"
+    found = {row["event"]: row for row in recording.report(status=None).rows("accounting")}
+    assert list(found) == ["cpu", "page-faults", "context-switches"]
+    assert found["page-faults"]["generated"] >= 500
+    assert recording.report("--event", "page-faults").facts("totals")["event"] == "page-faults"
 
 
 def test_default_name_of_the_recording(sonde, tmp_path):
     made = sonde("run", "--", "sh", "-c", "exit 0", cwd=tmp_path)
     assert made.status == 0, made
     (only,) = tmp_path.glob("sh-*.sonde")
-    assert f"sonde report {only.name}" in made.stderr
+    assert f"the recording is {only.name}" in made.stderr
+
+
+def on_a_terminal(command, environment, output=None):
+    """Everything a terminal gets to see of the command."""
+    master, slave = os.openpty()
+    process = subprocess.Popen([str(word) for word in command], env=environment, stdin=slave,
+                               stdout=output or slave, stderr=slave, start_new_session=True)
+    os.close(slave)
+    seen = b""
+    try:
+        while True:
+            seen += os.read(master, 65536)
+    except OSError:  # nobody has it open any more
+        os.close(master)
+    assert process.wait(20) == 0
+    return seen.decode()
+
+
+def test_a_prompt_stays_on_the_terminal(sonde_path, environment, tmp_path):
+    script = "printf 'Name? '; sleep 0.8; echo nobody"
+    seen = on_a_terminal([sonde_path, "run", "-o", tmp_path / "r.sonde", "--", "sh", "-c", script],
+                         environment)
+    assert seen.startswith("Name? nobody\r\n"), seen
+
+
+def test_progress_on_a_terminal(sonde_path, environment, target, tmp_path):
+    """Where the command's output goes elsewhere: one line, gone in the end."""
+    with open(tmp_path / "output", "wb") as output:
+        seen = on_a_terminal([sonde_path, "run", "-o", tmp_path / "r.sonde", "--",
+                              target("shares"), 800000], environment, output)
+    assert "1 process, 1 thread" in seen and "samples" in seen, seen
+    left = seen.rpartition("\033[K")[2]  # what stays when the line is cleared for the last time
+    assert left.startswith("sonde: ") and "1 process, 1 thread" not in left, seen

@@ -19,7 +19,7 @@ SHARES = {"most": 60, "some": 30, "least": 10}
 
 
 def test_shares_at_default_settings(harness):
-    report = harness("shares", 2000000).report()
+    report = harness("shares", 2000000, 50000).report()  # turns that outlast many samples
     assert_shares(report.rows("functions"), SHARES, 3)
     report.check_accounts()
 

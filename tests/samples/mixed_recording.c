@@ -198,7 +198,7 @@ int main(int argc, char **argv)
     m.jit = writer_module(m.w, CODE_JIT, "[jit]", NULL, 0);
     make_target(&m, threads);
     make_samples(&m, threads);
-    writer_loss(m.w, LOSS_RING_FULL, WRITER_NONE, WRITER_NONE, 3);
+    writer_loss(m.w, LOSS_RING_FULL, 0 /* cpu */, WRITER_NONE, 3);
     writer_note(m.w, NOTE_WARNING, m.hostile ? hostile[1] : "libcrypto.so.3 has no symbols");
     writer_set_cost(m.w, &(struct writer_cost){.collector_cpu = 9 * MS, .stacks_whole = SAMPLES});
     if (writer_free(m.w, true, START + SAMPLES * MS, &err)) {

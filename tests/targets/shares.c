@@ -1,4 +1,7 @@
-/* shares [UNITS]: 60 % of the work in `most`, 30 % in `some`, 10 % in `least`. */
+/*
+ * shares [UNITS] [ROUND]: 60 % of the work in `most`, 30 % in `some`, 10 % in `least`, in turns of
+ * ROUND units.
+ */
 #include "work.h"
 
 KEPT uint64_t most(uint64_t seed, uint64_t units)
@@ -16,18 +19,19 @@ KEPT uint64_t least(uint64_t seed, uint64_t units)
     return work(seed, units);
 }
 
-KEPT uint64_t round_of_work(uint64_t seed)
+KEPT uint64_t round_of_work(uint64_t seed, uint64_t units)
 {
-    seed = most(seed, 600);
-    seed = some(seed, 300);
-    return least(seed, 100);
+    seed = most(seed, units * 6 / 10);
+    seed = some(seed, units * 3 / 10);
+    return least(seed, units / 10);
 }
 
 int main(int argc, char **argv)
 {
-    uint64_t rounds = argument(argc, argv, 1, 1000000) / 1000, seed = 1;
+    uint64_t units = argument(argc, argv, 2, 1000), seed = 1;
+    uint64_t rounds = argument(argc, argv, 1, 1000000) / units;
     while (rounds--)
-        seed = round_of_work(seed);
+        seed = round_of_work(seed, units);
     printf("%016llx\n", (unsigned long long)seed);
     return 0;
 }

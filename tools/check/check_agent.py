@@ -41,7 +41,8 @@ def read_objects(archive):
 def handler_needs():
     """What the handler's objects, and those they reach, take from outside; with who needs it."""
     reached = read_objects(AGENT / "libagent_handler.a")
-    others = read_objects(AGENT / "libagent_unwind.a")
+    others = {**read_objects(AGENT / "libagent_unwind.a"),
+              **read_objects(AGENT / "libagent_cpython.a")}
     while True:
         missing = set.union(*(needs for _, needs in reached.values()))
         missing -= set.union(*(defines for defines, _ in reached.values()))

@@ -156,6 +156,51 @@ static void hollow_sample(struct made_segment *m, struct agent_thread *t)
     t->slot->head += 5 * 8;
 }
 
+static void put_record(struct agent_thread *t, uint32_t type, const void *payload, size_t words)
+{
+    uint64_t at = t->slot->head;
+    memcpy(&t->ring[at / 8 + 1], payload, words * 8);
+    t->ring[at / 8] = segment_word(at, t->slot->generation, type, (uint32_t)words + 1);
+    t->slot->head += (words + 1) * 8;
+}
+
+/* A sample that claims to share more with the one before than that one has. */
+static void shared_too_much(struct made_segment *m, struct agent_thread *t)
+{
+    (void)m;
+    struct segment_sample s = {.time = 1, .count = 9, .shared = 9};
+    put_record(t, SEGMENT_SAMPLE, &s, sizeof s / 8);
+}
+
+static void shared_more_than_all(struct made_segment *m, struct agent_thread *t)
+{
+    (void)m;
+    struct segment_sample s = {.time = 1, .count = 3, .shared = 4};
+    put_record(t, SEGMENT_SAMPLE, &s, sizeof s / 8);
+}
+
+static void python_shared_too_much(struct made_segment *m, struct agent_thread *t)
+{
+    (void)m;
+    struct segment_sample s = {.time = 1, .count = 1, .shared = 1, .python = 2, .python_shared = 2};
+    put_record(t, SEGMENT_SAMPLE, &s, sizeof s / 8);
+}
+
+/* Code whose name, path and table are not what the record has room for. */
+static void hollow_code(struct made_segment *m, struct agent_thread *t)
+{
+    (void)m;
+    struct segment_code c = {.code = 1, .name = 1000, .table = 60000};
+    put_record(t, SEGMENT_CODE, &c, sizeof c / 8);
+}
+
+static void cut_code(struct made_segment *m, struct agent_thread *t)
+{
+    (void)m;
+    struct segment_code c = {.code = 1};
+    put_record(t, SEGMENT_CODE, &c, 1);
+}
+
 static void test_lies_are_noticed(void **state)
 {
     (void)state;
@@ -168,6 +213,11 @@ static void test_lies_are_noticed(void **state)
     assert_true(is_noticed(backward_module));
     assert_true(is_noticed(other_generation));
     assert_true(is_noticed(hollow_sample));
+    assert_true(is_noticed(shared_too_much));
+    assert_true(is_noticed(shared_more_than_all));
+    assert_true(is_noticed(python_shared_too_much));
+    assert_true(is_noticed(hollow_code));
+    assert_true(is_noticed(cut_code));
 }
 
 static void test_headers_are_checked(void **state)

@@ -100,6 +100,33 @@ void image_shim(struct image *image, unsigned i, uint64_t back)
     put_byte(image, image_frame_at(i) + image->py.layout.frame_owner, 3);
 }
 
+/* A str of one byte a character; ASCII or not. */
+static void put_text(struct image *image, uint64_t at, const char *text, bool ascii)
+{
+    const struct layout *l = &image->py.layout;
+    image_put(image, at + LAYOUT_TEXT_LENGTH, strlen(text));
+    image_put(image, at + LAYOUT_TEXT_STATE, 1u << 2 | 1u << 5 | (ascii ? 1u << 6 : 0));
+    memcpy(image->bytes + (at + (ascii ? l->text_ascii : l->text_compact) - IMAGE_BASE), text,
+           strlen(text));
+}
+
+void image_code(struct image *image, unsigned i)
+{
+    const struct layout *l = &image->py.layout;
+    uint64_t at = IMAGE_CODE + 0x100 * (uint64_t)i;
+    put_text(image, IMAGE_NAME, "nam\xe9", false);
+    put_text(image, IMAGE_FILE, "f.py", true);
+    image_put(image, IMAGE_TABLE + LAYOUT_SIZE, 4);
+    image_put(image, IMAGE_TABLE + LAYOUT_BYTES, 0x00ff00ff);
+    image_put(image, at + LAYOUT_TYPE, IMAGE_FRAME_TYPE);
+    image_put(image, at + l->code_first, 7);
+    image_put(image, at + l->code_name, IMAGE_NAME);
+    image_put(image, at + l->code_filename, IMAGE_FILE);
+    image_put(image, at + l->code_table, IMAGE_TABLE);
+    if (l->code_qualname != LAYOUT_ABSENT)
+        image_put(image, at + l->code_qualname, IMAGE_NAME);
+}
+
 static uint64_t top_word(const struct image *image)
 {
     const struct layout *l = &image->py.layout;

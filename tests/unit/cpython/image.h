@@ -25,6 +25,9 @@ enum {
     IMAGE_FRAME_TYPE = 0x15900,
     IMAGE_CHUNK = 0x16000,
     IMAGE_CODE = 0x1a000,
+    IMAGE_NAME = 0x1f000, /* the strs and the line table of all code objects */
+    IMAGE_FILE = 0x1f100,
+    IMAGE_TABLE = 0x1f200,
 };
 
 /* An interpreter of version 3.minor with one thread and no frames. */
@@ -40,6 +43,8 @@ void image_frame(struct image *image, unsigned i, uint64_t back);
 void image_outermost(struct image *image, unsigned i);
 /* The same, on the C stack: a shim. */
 void image_shim(struct image *image, unsigned i, uint64_t back);
+/* The code object of frame i: "nam\u00e9", at line 7 of "f.py". Its type is the frames' type. */
+void image_code(struct image *image, unsigned i);
 /* Makes frame i the innermost; or none. */
 void image_top(struct image *image, unsigned i);
 void image_leave(struct image *image);

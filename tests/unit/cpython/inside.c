@@ -47,7 +47,8 @@ static void find_stack(void)
 static size_t walk(struct cpython_memory *memory, struct cpython_pages *known,
                    struct cpython_frame *frame, size_t max, struct cpython_end *end)
 {
-    cpython_memory_local(memory, known, (uint64_t)__builtin_frame_address(0), stack_high);
+    cpython_memory_local(memory, known, cpython_probe, (uint64_t)__builtin_frame_address(0),
+                         stack_high);
     void *(*this_thread)(void);
     memcpy(&this_thread, &py.this_thread, sizeof(this_thread));
     return cpython_walk(&py, memory, (uint64_t)this_thread(), frame, max, end);
@@ -60,7 +61,7 @@ int inside_open(void)
     uint32_t key;
     void *(*this_thread)(void);
     find_stack();
-    cpython_memory_local(&memory, &pages, 0, 0);
+    cpython_memory_local(&memory, &pages, cpython_probe, 0, 0);
     int fault = cpython_open(&py, &module, &memory);
     if (fault)
         return fault;

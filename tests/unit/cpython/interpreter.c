@@ -40,7 +40,7 @@ void interpreter_list(struct interpreter_list *list)
     list->count = 0;
     add_glob(list, "~/.pyenv/versions/3.*/bin/python3");
     add_glob(list, "/usr/bin/python3");
-    add_glob(list, "/usr/lib/google-cloud-sdk/platform/bundledpythonunix/bin/python3");
+    add_glob(list, "/usr/local/bin/python3");
     const char *more = getenv("SONDE_TEST_PYTHONS");
     while (more && *more) {
         char path[512];

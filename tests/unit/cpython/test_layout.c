@@ -49,9 +49,8 @@ static void check_headers(const char *headers, const char *work)
 static void test_headers(void **state)
 {
     (void)state;
-    static const char *const places[] = {
-        "~/.pyenv/versions/3.*/include/python3.*", "/usr/include/python3.*",
-        "/usr/lib/google-cloud-sdk/platform/bundledpythonunix/include/python3.*"};
+    static const char *const places[] = {"~/.pyenv/versions/3.*/include/python3.*",
+                                         "/usr/include/python3.*", "/usr/local/include/python3.*"};
     char work[] = "/tmp/sonde-layout-XXXXXX";
     size_t checked = 0;
     assert_non_null(mkdtemp(work));

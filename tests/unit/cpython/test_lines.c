@@ -17,7 +17,7 @@ static const char *script_folder;
 static size_t parse_hex(char **at, uint8_t *table)
 {
     size_t size = 0;
-    for (*at += strspn(*at, " x"); **at && **at != ' '; *at += 2) {
+    for (*at = strchr(*at, 'x') + 1; **at && **at != ' '; *at += 2) {
         const char pair[3] = {(*at)[0], (*at)[1], '\0'};
         table[size++] = (uint8_t)strtoul(pair, NULL, 16);
     }

@@ -41,7 +41,8 @@ static void parse_frame(struct truth_thread *t, char *line)
     char *save, *name = strtok_r(line, "\t", &save), *qualname = strtok_r(NULL, "\t", &save);
     char *file = strtok_r(NULL, "\t", &save), *number = strtok_r(NULL, "\t", &save);
     assert_non_null(number);
-    t->frame = realloc(t->frame, (t->count + 1) * sizeof(*t->frame));
+    if (!(t->count & (t->count - 1))) /* doubles at each power of two */
+        t->frame = realloc(t->frame, (t->count ? 2 * t->count : 1) * sizeof(*t->frame));
     struct truth_frame *f = &t->frame[t->count++];
     snprintf(f->name, sizeof(f->name), "%s", name);
     snprintf(f->qualname, sizeof(f->qualname), "%s", qualname);
@@ -166,7 +167,7 @@ static size_t read_counted(void *ctx, const struct cpython_piece *piece, size_t 
 static void check_thread(const struct cpython *py, pid_t pid, const struct cpython_thread *thread,
                          const struct truth_thread *truth)
 {
-    static struct cpython_frame frame[DEPTH];
+    static struct cpython_frame frame[DEPTH], first[DEPTH];
     static struct cpython_ahead ahead;
     struct counted counted = {0};
     cpython_memory_remote(&counted.memory, pid, NULL);
@@ -180,7 +181,11 @@ static void check_thread(const struct cpython *py, pid_t pid, const struct cpyth
         size_t count = cpython_walk(py, walk ? &bulk : &memory, thread->state, frame, DEPTH, &end);
         assert_int_equal(end.reason, CPYTHON_COMPLETE);
         assert_int_equal(count, truth->count);
-        for (size_t i = 0; i < count; i++)
+        if (walk)
+            assert_memory_equal(frame, first, count * sizeof(frame[0]));
+        else
+            memcpy(first, frame, count * sizeof(frame[0]));
+        for (size_t i = 0; !walk && i < count; i++)
             check_frame(py, &memory, &frame[i], &truth->frame[i]);
         check_entries(py, frame, count, truth);
         if (walk == 2)

@@ -52,6 +52,67 @@ static __attribute__((noinline)) void check_here(uint64_t high)
     check_against_backtrace(&s, theirs, count);
 }
 
+static struct unwind_guesses guesses;
+
+/* The walk of a hook: from its caller on, the same as the full walk finds; at any stack end, and
+ * when guesses come from another stack. Returns how many frames it had. */
+static __attribute__((noinline, optimize("no-omit-frame-pointer"))) size_t
+check_callers(uint64_t high)
+{
+    struct stack all, some;
+    const uint64_t *frame = __builtin_frame_address(0);
+    const struct unwind_call call = {
+        .fp = frame[0], .ip = frame[1], .sp = (uint64_t)(uintptr_t)(frame + 2)};
+    enum unwind_reason reason;
+    uint64_t hash = 0;
+    all.count = unwind_here(&map, high, &cache, all.address, DEPTH, &all.end);
+    for (int i = 0; i < 2; i++) {
+        some.count = unwind_callers(&map, &call, high, &cache, &guesses, some.address, DEPTH, &hash,
+                                    &reason);
+        assert_int_equal(some.count, all.count - 1);
+        assert_int_equal(reason, UNWIND_COMPLETE);
+        assert_memory_equal(some.address, all.address + 1, some.count * sizeof(uint64_t));
+        assert_true(hash == unwind_hash(some.address, some.count));
+    }
+    some.count =
+        unwind_callers(&map, &call, high, &cache, &guesses, some.address, 2, &hash, &reason);
+    assert_int_equal(some.count, 2);
+    assert_int_equal(reason, UNWIND_DEPTH);
+    for (uint64_t end = call.sp + 8; end < call.sp + 512; end += 8) {
+        size_t n =
+            unwind_callers(&map, &call, end, &cache, &guesses, some.address, DEPTH, &hash, &reason);
+        assert_true(n < all.count);
+    }
+    return all.count;
+}
+
+static __attribute__((noinline)) size_t callers_below(int depth, uint64_t high)
+{
+    volatile char room[40];
+    room[0] = (char)depth;
+    size_t n = depth ? callers_below(depth - 1, high) : check_callers(high);
+    return n + (size_t)(room[0] - depth);
+}
+
+static __attribute__((noinline)) size_t callers_wide(int depth, uint64_t high)
+{
+    volatile char room[200];
+    room[0] = (char)depth;
+    size_t n = depth ? callers_wide(depth - 1, high) : callers_below(3, high);
+    return n + (size_t)(room[0] - depth);
+}
+
+static void test_callers(void **state)
+{
+    (void)state;
+    uint64_t high = self_stack_end();
+    size_t least = callers_below(0, high);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(callers_below(i, high), least + (size_t)i);
+        assert_int_equal(callers_wide(i, high), least + (size_t)i + 4);
+    }
+}
+
 static __attribute__((noinline)) void realigned(int n, uint64_t high)
 {
     _Alignas(64) volatile char fixed[64];
@@ -218,10 +279,10 @@ int main(void)
     backtrace(warm, 4); /* loads libgcc_s, so that it is in the map */
     self_map(&map);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),      cmocka_unit_test(test_thread),
-        cmocka_unit_test(test_signal),     cmocka_unit_test(test_context),
-        cmocka_unit_test(test_depth),      cmocka_unit_test(test_short_stack),
-        cmocka_unit_test(test_map_change),
+        cmocka_unit_test(test_calls),       cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_thread),      cmocka_unit_test(test_signal),
+        cmocka_unit_test(test_context),     cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_short_stack), cmocka_unit_test(test_map_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,133 @@
+/* See clock.h. */
+#include "agent/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "agent/agent.h"
+#include "agent/arch.h"
+#include "agent/signals.h"
+#include "agent/timer.h"
+
+#define PAGE 4096u
+
+static uint64_t thread_cpu(void)
+{
+    struct timespec t = {0};
+    raw2(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int event_open(void)
+{
+    struct perf_event_attr attr;
+    memset(&attr, 0, sizeof attr);
+    attr.type = PERF_TYPE_SOFTWARE;
+    attr.size = sizeof attr;
+    attr.config = PERF_COUNT_SW_CPU_CLOCK;
+    attr.sample_period = agent_settings.interval;
+    attr.disabled = 1;
+    attr.exclude_hv = 1;
+    attr.wakeup_events = 1;
+    long fd = raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd != -EACCES && fd != -EPERM)
+        return (int)fd;
+    attr.exclude_kernel = 1;
+    return (int)raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static bool signal_to(int fd, int32_t tid)
+{
+    struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = tid};
+    return raw3(SYS_fcntl, fd, F_SETOWN_EX, &owner) == 0 &&
+           raw3(SYS_fcntl, fd, F_SETSIG, agent_settings.signal) == 0 &&
+           raw3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_RDWR) == 0;
+}
+
+/* The event's first page alone: enough to keep it when the descriptor is closed. */
+static void *event_start(int32_t tid)
+{
+    int fd = event_open();
+    if (fd < 0)
+        return NULL;
+    void *page = NULL;
+    if (signal_to(fd, tid)) {
+        long at = raw6(SYS_mmap, NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
+        page = at < 0 && at > -PAGE ? NULL : (void *)at;
+    }
+    if (page)
+        raw3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+    raw1(SYS_close, fd);
+    return page;
+}
+
+void clock_start(struct agent_thread *t)
+{
+    struct clock_state *c = &t->clock;
+    if (c->page || c->refused || agent_quiet || !agent_settings.signal || !signals_guard())
+        return;
+    c->cpu = thread_cpu();
+    void *page = event_start(t->tid);
+    if (!page) {
+        c->refused = true;
+        agent_declare(SEGMENT_CLOCK_REFUSED);
+        return;
+    }
+    __atomic_store_n(&c->page, page, __ATOMIC_RELEASE);
+    timer_change(t->timer - 1, 0);
+}
+
+void clock_stop(struct agent_thread *t)
+{
+    void *page = __atomic_exchange_n(&t->clock.page, NULL, __ATOMIC_ACQ_REL);
+    if (page && !agent_quiet)
+        raw2(SYS_munmap, page, PAGE);
+}
+
+bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread)
+{
+    struct agent_thread *t = agent_self.thread;
+    *thread = NULL;
+    if (info->si_code != POLL_IN && info->si_code != POLL_HUP)
+        return false;
+    if (t && __atomic_load_n(&t->alive, __ATOMIC_ACQUIRE) && t->clock.page)
+        *thread = t;
+    return true;
+}
+
+uint64_t clock_value(struct agent_thread *t)
+{
+    if (agent_quiet)
+        return agent_settings.interval;
+    uint64_t now = thread_cpu(), value = now - t->clock.cpu;
+    if (value < agent_settings.interval / 4)
+        return 0;
+    t->clock.cpu = now;
+    return value;
+}
+
+/* The calling thread, unless this is vfork's child, which has our memory but no event. */
+static struct agent_thread *caller(void)
+{
+    struct agent_thread *t = agent_self.thread;
+    return t && !agent_quiet && agent_self.tid == (int32_t)raw0(SYS_gettid) ? t : NULL;
+}
+
+void clock_pause(void)
+{
+    struct agent_thread *t = caller();
+    if (t)
+        clock_stop(t);
+}
+
+void clock_resume(void)
+{
+    struct agent_thread *t = caller();
+    if (t && agent_settings.python_only && t->slot)
+        clock_start(t);
+}

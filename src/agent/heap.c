@@ -1,0 +1,340 @@
+/*
+ * The heap's segment and the threads that write to it. A forked child finds all of this wiped and
+ * makes its own segment at its first allocation: what it inherited from its parent it knows
+ * nothing of, and frees of that are counted apart. A child that only execs costs nothing.
+ */
+#include "agent/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <pthread.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include "agent/arch.h"
+#include "agent/fork.h"
+#include "agent/heap_real.h"
+#include "agent/publish.h"
+#include "agent/session.h"
+
+#define BLOCK 16 /* private halves that are mapped together */
+#define TRIES_MAX 64
+
+struct heap_settings heap_settings;
+struct heap_process *heap_process;
+static struct heap_tree no_tree = {.epoch = 1};
+struct heap_tree *heap_tree = &no_tree;
+
+static struct heap_thread *block[AGENT_SLOTS / BLOCK];
+static pthread_key_t end_key;
+static bool has_key;
+
+static void *map_wiped(size_t size)
+{
+    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    if (raw3(SYS_madvise, at, size, MADV_WIPEONFORK) == 0)
+        return (void *)at;
+    raw2(SYS_munmap, at, size);
+    return NULL;
+}
+
+void heap_refuse(enum heap_loss why, uint64_t bytes)
+{
+    struct heap_header *h = __atomic_load_n(&heap_process->segment, __ATOMIC_ACQUIRE);
+    if (!h) {
+        __atomic_fetch_add(&heap_process->early, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    __atomic_fetch_add(&h->lost[why], 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&h->lost_bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static struct heap_thread *place_at(uint32_t i)
+{
+    struct heap_thread **at = &block[i / BLOCK];
+    struct heap_thread *b = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+    if (b)
+        return &b[i % BLOCK];
+    size_t size = BLOCK * sizeof *b;
+    struct heap_thread *fresh = agent_quiet ? NULL : map_wiped(size);
+    if (!fresh)
+        return NULL;
+    if (__atomic_compare_exchange_n(at, &b, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return &fresh[i % BLOCK];
+    raw2(SYS_munmap, fresh, size);
+    return &b[i % BLOCK];
+}
+
+static struct heap_thread *place_claim(void)
+{
+    struct heap_process *p = heap_process;
+    for (uint32_t i = 0; i < AGENT_SLOTS; i++) {
+        if (__atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED) ||
+            __atomic_exchange_n(&p->claimed[i], 1, __ATOMIC_ACQ_REL))
+            continue;
+        struct heap_thread *t = place_at(i);
+        if (t) {
+            t->place = i;
+            if (i >= __atomic_load_n(&p->places, __ATOMIC_RELAXED))
+                __atomic_store_n(&p->places, i + 1, __ATOMIC_RELAXED);
+        } else {
+            __atomic_store_n(&p->claimed[i], 0, __ATOMIC_RELEASE);
+        }
+        return t;
+    }
+    return NULL;
+}
+
+int64_t heap_untold(void)
+{
+    struct heap_process *p = heap_process;
+    uint32_t places = __atomic_load_n(&p->places, __ATOMIC_RELAXED);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        struct heap_thread *b = __atomic_load_n(&block[i / BLOCK], __ATOMIC_ACQUIRE);
+        if (b && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
+            sum += __atomic_load_n(&b[i % BLOCK].delta, __ATOMIC_RELAXED);
+    }
+    return sum;
+}
+
+/* What a thread starts with; `segment` last, it makes the place valid. */
+static void place_fill(struct heap_thread *t, uint32_t index)
+{
+    struct heap_process *p = heap_process;
+    t->index = index;
+    t->slot = (struct heap_slot *)heap_area(p->layout.threads) + index;
+    t->cells = heap_area(p->layout.cells);
+    t->known = t->first;
+    t->known_mask = HEAP_TABLE - 1;
+    t->known_used = 0;
+    memset(t->first, 0, sizeof t->first);
+    t->lost_cell = 0;
+    t->last = 0;
+    t->delta = t->up = t->down = 0;
+    t->rounds = 0;
+    t->held = NULL;
+    t->busy_sp = 0;
+    t->filter = heap_settings.mode == HEAP_SAMPLED ? p->filter : NULL;
+    t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
+                (uint64_t)p->segment->pid << 40;
+    t->random |= !t->random;
+    t->left = heap_draw(t);
+    __atomic_store_n(&t->segment, p->segment, __ATOMIC_RELEASE);
+}
+
+static void slot_fill(struct heap_thread *t)
+{
+    struct heap_slot *s = t->slot;
+    t->tid = agent_self.tid;
+    if (!agent_quiet) {
+        t->tid = (int32_t)raw0(SYS_gettid);
+        raw2(SYS_prctl, PR_GET_NAME, s->name);
+    }
+    s->tid = (uint32_t)t->tid;
+    s->start = agent_now();
+    __atomic_store_n(&s->state, 1, __ATOMIC_RELEASE);
+}
+
+static struct heap_thread *thread_new(void)
+{
+    struct heap_process *p = heap_process;
+    struct heap_header *h = p->segment;
+    struct heap_thread *t = place_claim();
+    if (!t)
+        return NULL;
+    uint32_t index = __atomic_fetch_add(&h->threads_used, 1, __ATOMIC_RELAXED);
+    if (index >= HEAP_THREADS) {
+        __atomic_fetch_sub(&h->threads_used, 1, __ATOMIC_RELAXED);
+        __atomic_store_n(&p->claimed[t->place], 0, __ATOMIC_RELEASE);
+        return NULL;
+    }
+    t->stack_low = agent_self.stack_low;
+    t->stack_end = agent_self.stack_end;
+    place_fill(t, index);
+    slot_fill(t);
+    __atomic_fetch_add(&h->threads_live, 1, __ATOMIC_RELAXED);
+    if (has_key)
+        pthread_setspecific(end_key, t);
+    return t;
+}
+
+/* Other keys' destructors come after ours and free what they hold: stay until the last round. */
+static void on_thread_end(void *value)
+{
+    struct heap_thread *t = value;
+    if (agent_self.heap != t || !t->segment)
+        return; /* forked since */
+    if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(end_key, t) == 0)
+        return;
+    agent_self.gate = GATE_LATE;
+    agent_self.heap = NULL;
+    heap_flush(t);
+    t->slot->end = agent_now();
+    if (!agent_quiet)
+        raw2(SYS_prctl, PR_GET_NAME, t->slot->name);
+    __atomic_store_n(&t->slot->state, 2, __ATOMIC_RELEASE);
+    __atomic_fetch_sub(&t->segment->threads_live, 1, __ATOMIC_RELAXED);
+    if (t->known != t->first && !agent_quiet)
+        raw2(SYS_munmap, t->known, (t->known_mask + 1) * sizeof *t->known);
+    t->segment = NULL;
+    __atomic_store_n(&heap_process->claimed[t->place], 0, __ATOMIC_RELEASE);
+}
+
+static void header_fill(struct heap_header *h, const struct heap_layout *l, uint64_t memory)
+{
+    h->header_size = sizeof *h;
+    h->size = l->size;
+    h->mode = heap_settings.mode;
+    h->pid = (uint32_t)raw0(SYS_getpid);
+    h->interval = heap_settings.interval;
+    h->memory = memory;
+    h->threads_used = 1; /* entry 0 of each kind is special */
+    h->stacks_used = 1;
+    h->cells_used = 2;
+    h->start = agent_now();
+    h->epoch = 1;
+    h->version = HEAP_VERSION;
+    struct heap_cell *cells = (struct heap_cell *)((char *)h + l->cells);
+    cells[1].thread = UINT32_MAX;
+    __atomic_store_n(&h->magic, HEAP_MAGIC, __ATOMIC_RELEASE);
+}
+
+/* The largest segment that the process's limits allow. 0, or a negative errno; -EAGAIN: later. */
+static int segment_make(void)
+{
+    struct heap_process *p = heap_process;
+    struct heap_layout layout;
+    uint64_t limit = publish_file_limit();
+    for (uint64_t memory = heap_settings.memory; heap_layout(memory, &layout);
+         memory = memory / 4 & ~4095ull) {
+        if (layout.size > limit)
+            continue;
+        int fd = publish_memory_file(layout.size);
+        if (fd < 0)
+            return fd == -EAGAIN ? -ENOMEM : fd;
+        struct heap_header *h = publish_map_file(fd, layout.size);
+        int result = h ? 0 : -ENOMEM;
+        if (h) {
+            header_fill(h, &layout, memory);
+            result = session_send(SESSION_HEAP, SESSION_NO_REASON, 0, fd);
+        }
+        raw1(SYS_close, fd);
+        if (h && result < 0)
+            raw2(SYS_munmap, h, layout.size);
+        if (result == -ENOMEM)
+            continue;
+        if (result == 0) {
+            p->layout = layout;
+            __atomic_store_n(&p->segment, h, __ATOMIC_RELEASE);
+        }
+        return result;
+    }
+    return -ENOMEM;
+}
+
+/* The agent's own segment goes first: it has the modules that addresses belong to. */
+static int process_make(void)
+{
+    fork_notice();
+    if (agent_quiet)
+        return -EPERM;
+    if (agent_phase() == AGENT_WAITING)
+        publish_segment();
+    uint32_t phase = agent_phase();
+    if (phase != AGENT_RUNNING)
+        return phase == AGENT_OFF || phase == AGENT_ABSENT ? -ECONNREFUSED : -EAGAIN;
+    int result = segment_make();
+    if (result == 0) {
+        __atomic_fetch_add(&heap_tree->processes, 1, __ATOMIC_RELAXED);
+        heap_process->segment->lost[HEAP_LOST_EARLY] = heap_process->early;
+        place_fill(&heap_process->shared, 0);
+    }
+    return result;
+}
+
+static uint32_t process_phase(void)
+{
+    struct heap_process *p = heap_process;
+    uint32_t phase = AGENT_ABSENT;
+    if (__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE) != AGENT_ABSENT ||
+        !__atomic_compare_exchange_n(&p->phase, &phase, AGENT_MAKING, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE))
+        return __atomic_load_n(&p->phase, __ATOMIC_ACQUIRE);
+    int result = process_make();
+    phase = result == 0                                   ? AGENT_RUNNING
+            : result == -EAGAIN && ++p->tries < TRIES_MAX ? AGENT_ABSENT
+                                                          : AGENT_OFF;
+    if (phase == AGENT_OFF && result != -ECONNREFUSED)
+        session_send(SESSION_REFUSED, SESSION_NO_HEAP, -result, -1);
+    __atomic_store_n(&p->phase, phase, __ATOMIC_RELEASE);
+    return phase;
+}
+
+struct heap_thread *heap_enter(uint32_t *gate)
+{
+    uint32_t phase = process_phase();
+    *gate = GATE_NEW;
+    agent_self.heap = NULL;
+    if (phase == AGENT_OFF)
+        *gate = GATE_OFF;
+    else if (phase != AGENT_RUNNING)
+        heap_refuse(HEAP_LOST_EARLY, 0);
+    if (phase != AGENT_RUNNING)
+        return NULL;
+    struct heap_thread *t = thread_new();
+    agent_self.heap = t;
+    *gate = t ? GATE_READY : GATE_LATE;
+    return t;
+}
+
+/* The program ends in order. What it did not free is gone with it, but only the collector would
+ * tell the tree, a little later; another process may have grown meanwhile. */
+__attribute__((destructor)) static void leave(void)
+{
+    struct heap_process *p = heap_process;
+    struct heap_header *h = p ? p->segment : NULL;
+    if (!h)
+        return;
+    h->left_epoch = __atomic_load_n(&heap_tree->epoch, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
+    int64_t told = __atomic_exchange_n(&h->told, 0, __ATOMIC_ACQ_REL);
+    __atomic_fetch_sub(&heap_tree->total, told, __ATOMIC_RELAXED);
+}
+
+static void tree_map(const char *path)
+{
+    if (!path || !*path)
+        return;
+    long fd = raw4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY, 0);
+    if (fd < 0)
+        return;
+    long at = raw6(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    raw1(SYS_close, fd);
+    if (at < 0 && at > -4096)
+        return;
+    struct heap_tree *tree = (struct heap_tree *)at;
+    if (tree->magic == HEAP_MAGIC)
+        heap_tree = tree;
+    else
+        raw2(SYS_munmap, at, 4096);
+}
+
+void heap_start(const struct heap_settings *settings, const char *tree)
+{
+    heap_settings = *settings;
+    if (settings->mode == HEAP_OFF || !heap_real_resolve())
+        return;
+    tree_map(tree);
+    has_key = pthread_key_create(&end_key, on_thread_end) == 0;
+    struct heap_process *p = map_wiped((sizeof *p + 4095) & ~4095ul);
+    if (p)
+        __atomic_store_n(&heap_process, p, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,177 @@
+/*
+ * The heap profiler inside a process: every call of the malloc family, by thread and stack, kept as
+ * sums in a segment of its own (wire/heap.h).
+ *
+ *   heap_hooks.c   the interposed functions
+ *   heap_real.c    the allocator behind them
+ *   heap_record.c  what a call changes: cells, totals, peaks
+ *   heap_stacks.c  from a walk to a cell
+ *   heap_blocks.c  from an address to its cell and size
+ *   heap.c         the segment; threads that come and go
+ *
+ * A thread is in one of the states of enum heap_gate, which the first instruction of every hook
+ * looks at. While it is not READY, calls pass through: the allocator's own, or those of a signal
+ * handler that came in between. So no lock is ever wanted by code that interrupted its holder.
+ */
+#ifndef SONDE_AGENT_HEAP_H
+#define SONDE_AGENT_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "agent/agent.h"
+#include "unwind/walk.h"
+#include "wire/heap.h"
+
+enum heap_gate {
+    GATE_NEW = 0, /* a thread that was not seen yet */
+    GATE_READY,
+    GATE_REAL, /* inside the allocator */
+    GATE_BUSY, /* inside the agent */
+    GATE_LATE, /* the thread is nearly over, or was refused: shares a place with its like */
+    GATE_OFF,  /* nothing is recorded in this process */
+};
+
+#define HEAP_TABLE 256 /* slots of a thread's first table, a power of two */
+#define HEAP_WINDOW 2048
+#define HEAP_FILTER_BITS 15
+#define HEAP_FILTER (1u << HEAP_FILTER_BITS) /* places of sampled mode's filter */
+
+struct heap_known {
+    uint64_t hash;
+    uint32_t cell; /* 0: free */
+};
+
+/* A thread's private half, in pages that a fork wipes: `segment` is NULL in a child. */
+struct heap_thread {
+    struct heap_header *segment;
+    int64_t left; /* bytes to the next sample; exact mode: always negative */
+    struct heap_cell *cells;
+    struct heap_slot *slot;
+    struct heap_known *known; /* stack -> cell */
+    uint32_t known_mask, known_used;
+    uint32_t index;
+    uint32_t place; /* of this half */
+    int32_t tid;
+    uint32_t lost_cell; /* for stacks that found no room */
+    uint64_t last;      /* the block of its latest allocation */
+    int64_t delta;      /* bytes not yet told to the process; how many may wait, up and down */
+    int64_t up, down;
+    uint64_t *filter; /* sampled mode: which addresses may be sampled ones; else NULL */
+    uint64_t stack_low, stack_end;
+    uint64_t busy_sp; /* where the agent was entered */
+    uint32_t *held;   /* the lock that is held there */
+    uint64_t random;
+    uint32_t rounds;
+    uint32_t lock; /* of the place that late threads share */
+    uint64_t window_at, window_size;
+    struct unwind_guesses guesses;
+    uint64_t address[HEAP_DEPTH];
+    struct unwind_cache cache;
+    struct heap_known first[HEAP_TABLE];
+    uint8_t window[HEAP_WINDOW];
+};
+
+struct heap_process {
+    uint32_t phase; /* enum agent_phase without WAITING */
+    uint32_t tries;
+    uint32_t early; /* calls that came while the segment was made */
+    struct heap_header *segment;
+    struct heap_layout layout;
+    struct heap_thread shared;
+    uint32_t places; /* at and above this one no private half was ever used */
+    uint8_t claimed[AGENT_SLOTS];
+    uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
+    uint16_t filter_count[HEAP_FILTER];
+};
+
+struct heap_settings {
+    enum heap_mode mode;
+    uint64_t interval;
+    uint64_t memory;
+};
+
+extern struct heap_settings heap_settings;
+extern struct heap_process *heap_process; /* NULL unless the heap is recorded */
+extern struct heap_tree *heap_tree;       /* never NULL then */
+
+/* The caller of a hook, as __builtin_frame_address(0) shows it. */
+struct heap_frame {
+    uint64_t fp, ip;
+};
+
+/* ---- heap.c */
+/* From the constructor, once the agent runs. `tree` is the path of the session's struct heap_tree.
+ */
+void heap_start(const struct heap_settings *settings, const char *tree);
+/* The thread's place, made at its first call (in a forked child: with the segment). NULL when
+ * there is none; *gate is then how the thread goes on. */
+struct heap_thread *heap_enter(uint32_t *gate);
+void heap_refuse(enum heap_loss why, uint64_t bytes);
+/* What the threads have not told yet, in sum; they go on meanwhile. */
+int64_t heap_untold(void);
+
+/* ---- heap_record.c: the gate is BUSY */
+void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
+                   const struct heap_frame *caller);
+/* What realloc takes out and perhaps puts back. */
+struct heap_block {
+    uint32_t cell; /* 0: not known */
+    uint64_t size;
+};
+struct heap_block heap_take(struct heap_thread *t, uint64_t address);
+void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block block);
+void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block);
+void heap_flush(struct heap_thread *t);   /* tells the process the thread's delta */
+int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
+
+/* ---- heap_stacks.c */
+/* The cell of the stack that leads to `caller`; never 0. */
+uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
+
+/* ---- heap_blocks.c; the address is not 0 */
+/* Where the address belongs, its place on its way to the cache; NULL if it can have none. */
+struct heap_region *blocks_region(uint64_t address);
+/* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
+ * 0. */
+enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                          struct heap_block block, struct heap_block *old);
+bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out);
+
+bool heap_lock_wait(struct heap_thread *t, uint32_t *lock);
+
+/* A lock that may be left held by who never comes back: waits a while, then false. */
+static inline bool heap_lock(struct heap_thread *t, uint32_t *lock)
+{
+    t->held = lock;
+    return __builtin_expect(__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0, 1) ||
+           heap_lock_wait(t, lock);
+}
+
+static inline void heap_unlock(struct heap_thread *t, uint32_t *lock)
+{
+    __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+    t->held = NULL;
+}
+
+static inline uint32_t heap_filter_place(uint64_t address)
+{
+    return (uint32_t)(address >> 4) * 0x9e3779b1u >> (32 - HEAP_FILTER_BITS);
+}
+
+/* Whether a block may be known: in exact mode any, in sampled mode one in a place of the filter. */
+static inline bool heap_may_know(const struct heap_thread *t, uint64_t address)
+{
+    if (!t->filter)
+        return true;
+    uint32_t place = heap_filter_place(address);
+    return __atomic_load_n(&t->filter[place / 64], __ATOMIC_RELAXED) >> place % 64 & 1;
+}
+
+static inline void *heap_area(uint64_t offset)
+{
+    return (char *)heap_process->segment + offset;
+}
+
+#endif

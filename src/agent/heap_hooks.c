@@ -1,0 +1,261 @@
+/*
+ * The interposed malloc family. A hook costs a program that is not observed one look at the gate;
+ * results, errno and failures are the allocator's own. `free` takes the block out of our tables
+ * before the allocator can give it to another thread; a failed call leaves no trace.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/heap_pass.h"
+#include "agent/heap_real.h"
+#include "agent/real.h"
+
+/* The agent was left by longjmp or an exception from a handler: its frame is gone from the stack.
+ * Only told apart on the thread's own stack, where addresses have an order. */
+static bool is_abandoned(const struct heap_thread *t, const struct heap_frame *caller)
+{
+    uint64_t here = (uint64_t)(uintptr_t)caller;
+    return t && t->segment && t->busy_sp >= t->stack_low && t->busy_sp <= here &&
+           here < t->stack_end;
+}
+
+static struct pass pass_late(uint64_t bytes)
+{
+    struct heap_thread *t = &heap_process->shared;
+    if (agent_phase() != AGENT_OFF && t->segment && heap_lock(t, &t->lock)) {
+        t->held = NULL;
+        return (struct pass){.thread = t, .gate = GATE_LATE};
+    }
+    if (bytes != PASS_FREE)
+        heap_refuse(HEAP_LOST_BUSY, bytes);
+    return (struct pass){.gate = GATE_LATE};
+}
+
+/* Any gate but READY, or a child after fork. */
+struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
+{
+    struct agent_self *s = &agent_self;
+    struct pass pass = {.gate = s->gate};
+    if (!heap_process)
+        return pass;
+    /* A signal handler that interrupted the allocator, or the allocator itself: it may well free
+     * what we know, but what it allocates is no business of the program. */
+    if (pass.gate == GATE_REAL && (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) &&
+        s->heap && s->heap->segment) {
+        pass.thread = s->heap;
+        return pass;
+    }
+    if (pass.gate == GATE_BUSY && is_abandoned(s->heap, caller)) {
+        if (s->heap->held)
+            heap_unlock(s->heap, s->heap->held);
+        pass.thread = s->heap;
+        pass.gate = GATE_READY;
+        return pass;
+    }
+    if (pass.gate == GATE_BUSY && bytes != PASS_FREE)
+        heap_refuse(HEAP_LOST_NESTED, bytes);
+    if (pass.gate == GATE_LATE)
+        return pass_late(bytes);
+    if (pass.gate != GATE_NEW && pass.gate != GATE_READY)
+        return pass;
+    gate_set(GATE_BUSY);
+    int saved = errno;
+    pass.gate = GATE_NEW;
+    pass.thread = heap_enter(&pass.gate);
+    errno = saved;
+    gate_set(pass.gate);
+    return pass.gate == GATE_LATE ? pass_late(bytes) : pass;
+}
+
+static void *store_or_null(size_t size, size_t align)
+{
+    void *block = heap_store_take(size, align);
+    if (!block)
+        errno = ENOMEM;
+    return block;
+}
+
+#define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
+
+/* Apart, so that a call which is passed over need not save a register. */
+static __attribute__((noinline)) void *malloc_recorded(struct pass pass, size_t size,
+                                                       const struct heap_frame *caller)
+{
+    real_begin(pass);
+    void *block = heap_real.malloc(size);
+    return record(pass, block, size, caller);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread && !RESOLVED()))
+        return store_or_null(size, 16);
+    if (skip(pass, size))
+        return heap_real.malloc(size);
+    void *block = malloc_recorded(pass, size, CALLER);
+    barrier(); /* our frame, which holds the caller's, stays until here */
+    return block;
+}
+
+EXPORT void *calloc(size_t count, size_t each)
+{
+    size_t size;
+    if (unlikely(__builtin_mul_overflow(count, each, &size)))
+        size = SIZE_MAX;
+    if (unlikely(!RESOLVED()))
+        return store_or_null(size, 16);
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.calloc(count, each);
+    real_begin(pass);
+    void *block = heap_real.calloc(count, each);
+    return record(pass, block, size, CALLER);
+}
+
+/* A block of the store moves to the allocator. */
+static void *realloc_store(void *block, size_t size)
+{
+    void *to = RESOLVED() ? heap_real.malloc(size) : store_or_null(size, 16);
+    size_t old = heap_store_size(block);
+    if (to)
+        memcpy(to, block, old < size ? old : size);
+    return to;
+}
+
+/* In one step: nobody sees the block freed before it is known whether it was. */
+static void *realloc_recorded(struct pass pass, void *block, size_t size,
+                              void *(*again)(void *, size_t, size_t), size_t count, size_t each,
+                              const struct heap_frame *caller)
+{
+    struct heap_thread *t = pass.thread;
+    uint64_t old = (uint64_t)(uintptr_t)block;
+    struct heap_block was = {0};
+    bool over = passed_over(t, size);
+    t->busy_sp = (uint64_t)(uintptr_t)caller;
+    gate_set(GATE_BUSY);
+    if (block && heap_may_know(t, old))
+        was = heap_take(t, old);
+    gate_set(GATE_REAL);
+    void *now = again ? again(block, count, each) : heap_real.realloc(block, size);
+    gate_set(GATE_BUSY);
+    int saved = errno;
+    if (!now && size) {
+        heap_put_back(t, old, was);
+    } else {
+        if (block)
+            heap_on_free(t, old, was);
+        if (now && !over)
+            heap_on_alloc(t, (uint64_t)(uintptr_t)now, size, caller);
+    }
+    errno = saved;
+    pass_end(pass);
+    return now;
+}
+
+EXPORT void *realloc(void *block, size_t size)
+{
+    if (unlikely(block && heap_store_has(block)))
+        return realloc_store(block, size);
+    if (unlikely(!RESOLVED()))
+        return store_or_null(size, 16);
+    struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread))
+        return heap_real.realloc(block, size);
+    return realloc_recorded(pass, block, size, NULL, 0, 0, CALLER);
+}
+
+EXPORT void *reallocarray(void *block, size_t count, size_t each)
+{
+    size_t size;
+    bool overflow = __builtin_mul_overflow(count, each, &size);
+    if (unlikely(overflow || !RESOLVED() || !heap_real.reallocarray ||
+                 (block && heap_store_has(block)))) {
+        if (!overflow)
+            return realloc(block, size);
+        errno = ENOMEM;
+        return NULL;
+    }
+    struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread))
+        return heap_real.reallocarray(block, count, each);
+    return realloc_recorded(pass, block, size, heap_real.reallocarray, count, each, CALLER);
+}
+
+EXPORT void free(void *block)
+{
+    if (unlikely(!block || heap_store_has(block)))
+        return;
+    /* Until the allocator is known, all blocks are of the store. */
+    forget(block, CALLER);
+    if (likely(heap_real.free != NULL))
+        heap_real.free(block);
+}
+
+EXPORT int posix_memalign(void **out, size_t align, size_t size)
+{
+    if (unlikely(!RESOLVED())) {
+        void *block = heap_store_take(size, align);
+        *out = block ? block : *out;
+        return block ? 0 : ENOMEM;
+    }
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.posix_memalign(out, align, size);
+    real_begin(pass);
+    int result = heap_real.posix_memalign(out, align, size);
+    record(pass, result == 0 ? *out : NULL, size, CALLER);
+    return result;
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+    if (unlikely(!RESOLVED()))
+        return store_or_null(size, align);
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.aligned_alloc(align, size);
+    real_begin(pass);
+    void *block = heap_real.aligned_alloc(align, size);
+    return record(pass, block, size, CALLER);
+}
+
+void *memalign(size_t align, size_t size); /* <malloc.h>, with the next two */
+void *pvalloc(size_t size);
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+    if (unlikely(!RESOLVED()))
+        return store_or_null(size, align);
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.memalign(align, size);
+    real_begin(pass);
+    void *block = heap_real.memalign(align, size);
+    return record(pass, block, size, CALLER);
+}
+
+EXPORT void *valloc(size_t size)
+{
+    if (unlikely(!RESOLVED()))
+        return store_or_null(size, 4096);
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.valloc(size);
+    real_begin(pass);
+    void *block = heap_real.valloc(size);
+    return record(pass, block, size, CALLER);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    if (unlikely(!RESOLVED()))
+        return store_or_null((size + 4095) & ~4095ul, 4096);
+    struct pass pass = pass_begin(CALLER, size);
+    if (skip(pass, size))
+        return heap_real.pvalloc(size);
+    real_begin(pass);
+    void *block = heap_real.pvalloc(size);
+    return record(pass, block, size, CALLER);
+}

@@ -1,0 +1,106 @@
+/*
+ * What every hook of the malloc family does before and after the allocator: looks at the gate,
+ * finds the thread, and records. Inline, since it is on every allocation's way.
+ */
+#ifndef SONDE_AGENT_HEAP_PASS_H
+#define SONDE_AGENT_HEAP_PASS_H
+
+#include "agent/heap.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define CALLER ((const struct heap_frame *)__builtin_frame_address(0))
+/* Keeps the compiler from moving the gate: a signal handler looks at it. */
+#define barrier() __asm__ volatile("" ::: "memory")
+
+static inline void gate_set(uint32_t gate)
+{
+    barrier();
+    agent_self.gate = gate;
+    barrier();
+}
+
+/* A call that must be recorded, and what the gate was before it. */
+struct pass {
+    struct heap_thread *thread; /* NULL: the call passes through */
+    uint32_t gate;
+};
+
+#define PASS_FREE UINT64_MAX /* in the place of `bytes`: nothing is allocated */
+
+/* For any gate but READY, and for a child after fork. */
+struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes);
+
+static inline struct pass pass_begin(const struct heap_frame *caller, uint64_t bytes)
+{
+    struct agent_self *s = &agent_self;
+    if (likely(s->gate == GATE_READY && s->heap->segment))
+        return (struct pass){.thread = s->heap, .gate = GATE_READY};
+    return pass_slowly(caller, bytes);
+}
+
+static inline void pass_end(struct pass pass)
+{
+    if (unlikely(pass.gate == GATE_LATE))
+        heap_unlock(pass.thread, &pass.thread->lock);
+    gate_set(pass.gate);
+}
+
+/* After the allocator answered. */
+static inline void *record(struct pass pass, void *block, size_t size,
+                           const struct heap_frame *caller)
+{
+    if (!pass.thread)
+        return block;
+    pass.thread->busy_sp = (uint64_t)(uintptr_t)caller;
+    gate_set(GATE_BUSY);
+    if (likely(block != NULL))
+        heap_on_alloc(pass.thread, (uint64_t)(uintptr_t)block, size, caller);
+    pass_end(pass);
+    return block;
+}
+
+static inline void real_begin(struct pass pass)
+{
+    if (likely(pass.thread != NULL))
+        gate_set(GATE_REAL);
+}
+
+/* Sampled mode: whether this allocation is passed over. Exact mode: never. */
+static inline bool passed_over(struct heap_thread *t, size_t size)
+{
+    t->left -= (int64_t)(size < 1ull << 40 ? size : 1ull << 40);
+    return t->left >= 0;
+}
+
+/* Whether there is nothing to record: the caller leaves by a jump to the allocator. */
+static inline bool skip(struct pass pass, size_t size)
+{
+    if (unlikely(!pass.thread))
+        return true;
+    if (!passed_over(pass.thread, size))
+        return false;
+    if (unlikely(pass.gate == GATE_LATE))
+        pass_end(pass);
+    return true;
+}
+
+/* Before the allocator takes a block back: after that it may be anybody's. */
+static inline void forget(void *block, const struct heap_frame *caller)
+{
+    /* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
+    __builtin_prefetch((const char *)block - 16, 1);
+    struct pass pass = pass_begin(caller, PASS_FREE);
+    struct heap_thread *t = pass.thread;
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    if (unlikely(!t))
+        return;
+    if (likely(heap_may_know(t, address))) {
+        t->busy_sp = (uint64_t)(uintptr_t)caller;
+        gate_set(GATE_BUSY);
+        heap_on_free(t, address, heap_take(t, address));
+    }
+    pass_end(pass);
+}
+
+#endif

@@ -1,0 +1,187 @@
+/* The part of python.h that runs in handlers. */
+#include "agent/python.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "agent/arch.h"
+#include "agent/ring.h"
+
+#define STACK_NEEDED 6144 /* bytes that a walk may take */
+#define CODE_WORDS (sizeof(struct segment_code) / SEGMENT_WORD_BYTES)
+
+struct python_found agent_python;
+
+bool python_probe(uint64_t address)
+{
+    return raw4(SYS_rt_sigprocmask, ~0l, address, NULL, 8) == -EINVAL;
+}
+
+void python_show(struct segment_header *h)
+{
+    const struct python_found *f = &agent_python;
+    h->python_fault = f->fault;
+    if (!f->ready)
+        return;
+    h->python_lines = f->py.layout.lines;
+    h->python_eval = f->py.eval;
+    h->python_eval_end = f->eval_end;
+    __atomic_store_n(&h->python,
+                     (uint32_t)f->py.major << 16 | (uint32_t)f->py.minor << 8 | f->py.micro,
+                     __ATOMIC_RELEASE);
+}
+
+/* Handlers may run on a small stack that the program gave them. */
+static bool has_stack(const struct agent_thread *t, const ucontext_t *uc)
+{
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    uint64_t low = (uint64_t)(uintptr_t)uc->uc_stack.ss_sp, size = uc->uc_stack.ss_size;
+    if (low && here - low < size)
+        return here - low >= STACK_NEEDED;
+    return here < t->stack_low || here >= t->stack_end || here - t->stack_low >= STACK_NEEDED;
+}
+
+static struct python_thread *memory_of(struct agent_thread *t)
+{
+    size_t size = sizeof *t->python;
+    if (t->python)
+        return t->python;
+    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    /* The child's half is wiped, and then nothing would lead here any more. */
+    if (raw3(SYS_madvise, at, size, MADV_DONTFORK) != 0) {
+        raw2(SYS_munmap, at, size);
+        return NULL;
+    }
+    t->python = (struct python_thread *)at;
+    return t->python;
+}
+
+/* The reader of this slot has been told nothing yet. */
+static void forget(struct python_thread *p, uint32_t generation)
+{
+    memset(p->known, 0, sizeof p->known);
+    p->last_native = p->last_python = 0;
+    p->generation = generation;
+}
+
+static uint8_t *put(uint8_t *to, const char *text, uint16_t *size)
+{
+    size_t len = strlen(text);
+    *size = (uint16_t)(len < SEGMENT_TEXT_MAX ? len : SEGMENT_TEXT_MAX);
+    memcpy(to, text, *size);
+    return to + *size;
+}
+
+/* Writes what the code object is to the ring; false if there is no room, or no such object. */
+static bool tell(struct agent_thread *t, const struct cpython_memory *memory, uint64_t code)
+{
+    struct python_thread *p = t->python;
+    struct cpython_code *c = &p->code;
+    if (cpython_code_read(&agent_python.py, memory, code, c) != 0)
+        return false;
+    struct segment_code head = {
+        .code = code, .stamp = c->stamp, .first_line = c->first_line, .flags = c->flags};
+    uint8_t *start = (uint8_t *)&p->record[CODE_WORDS], *at = start;
+    at = put(at, c->qualname, &head.name);
+    at = put(at, c->filename, &head.path);
+    ssize_t table = cpython_table_read(memory, c, at, SEGMENT_TABLE_MAX);
+    head.table = table > 0 ? (uint32_t)table : 0;
+    at += head.table;
+    size_t words = (size_t)(at - start + 7) / SEGMENT_WORD_BYTES;
+    memset(at, 0, words * SEGMENT_WORD_BYTES - (size_t)(at - start));
+    memcpy(p->record, &head, sizeof head);
+    return ring_put(t, SEGMENT_CODE, 0, p->record, CODE_WORDS, &p->record[CODE_WORDS], words);
+}
+
+static void introduce(struct agent_thread *t, const struct cpython_memory *memory, uint64_t code)
+{
+    struct python_thread *p = t->python;
+    uint64_t hash = (code >> 4) * 0x9e3779b97f4a7c15ull >> 40, stamp;
+    if (cpython_code_stamp(&agent_python.py, memory, code, &stamp) != 0)
+        return;
+    uint64_t at = hash % PYTHON_KNOWN;
+    if (p->known[at].code == code && p->known[at].stamp == stamp)
+        return;
+    if (!tell(t, memory, code))
+        return;
+    p->known[at].code = code;
+    p->known[at].stamp = stamp;
+}
+
+static bool same_frame(const struct cpython_frame *a, const struct cpython_frame *b)
+{
+    return a->code == b->code && a->lasti == b->lasti && a->flags == b->flags;
+}
+
+const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, size_t *words)
+{
+    struct python_thread *p = t->python;
+    if (!p) {
+        *words = s->count;
+        return t->address;
+    }
+    if (p->generation != t->slot->generation)
+        forget(p, t->slot->generation);
+    uint16_t n = 0, m = 0;
+    while (n < s->count && n < p->last_native && t->address[s->count - 1 - n] == p->last_address[n])
+        n++;
+    while (m < s->python && m < p->last_python &&
+           same_frame(&p->frame[s->python - 1 - m], &p->last_frame[m]))
+        m++;
+    s->shared = n;
+    s->python_shared = m;
+    size_t native = (size_t)s->count - n, python = (size_t)s->python - m;
+    memcpy(p->body, t->address, native * sizeof *p->body);
+    for (size_t i = 0; i < python; i++) {
+        p->body[native + 2 * i] = p->frame[i].code;
+        p->body[native + 2 * i + 1] =
+            (uint64_t)(uint32_t)p->frame[i].lasti | (uint64_t)p->frame[i].flags << 32;
+    }
+    *words = native + 2 * python;
+    return p->body;
+}
+
+void python_packed(struct agent_thread *t, const struct segment_sample *s)
+{
+    struct python_thread *p = t->python;
+    if (!p)
+        return;
+    for (size_t i = s->shared; i < s->count; i++)
+        p->last_address[i] = t->address[s->count - 1 - i];
+    for (size_t i = s->python_shared; i < s->python; i++)
+        p->last_frame[i] = p->frame[s->python - 1 - i];
+    p->last_native = s->count;
+    p->last_python = s->python;
+}
+
+size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole)
+{
+    const struct python_found *f = &agent_python;
+    if (!__atomic_load_n(&f->ready, __ATOMIC_ACQUIRE) || !f->py.this_thread || agent_quiet ||
+        !has_stack(t, ucontext) || !memory_of(t))
+        return 0;
+    struct python_thread *p = t->python;
+    if (p->generation != t->slot->generation)
+        forget(p, t->slot->generation);
+    void *(*this_thread)(void);
+    memcpy(&this_thread, &f->py.this_thread, sizeof this_thread);
+    uint64_t state = (uint64_t)(uintptr_t)this_thread();
+    if (!state)
+        return 0;
+    bool own = sp >= t->stack_low && sp < t->stack_end;
+    struct cpython_memory memory;
+    struct cpython_end end;
+    cpython_memory_local(&memory, &p->pages, python_probe, own ? sp : 0, own ? t->stack_end : 0);
+    size_t count = cpython_walk(&f->py, &memory, state, p->frame, SEGMENT_PYTHON_DEPTH, &end);
+    *whole = end.reason == CPYTHON_COMPLETE;
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || p->frame[i].code != p->frame[i - 1].code)
+            introduce(t, &memory, p->frame[i].code);
+    return count;
+}

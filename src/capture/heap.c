@@ -1,0 +1,343 @@
+/* Heaps into the recording; see heap.h. */
+#include "capture/heap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/vector.h"
+#include "capture/heap_view.h"
+#include "capture/proc.h"
+#include "capture/session_internal.h"
+
+#define TICK (50 * 1000000ull)
+#define CURVES_MAX 256 /* threads of a process that get a curve of their own */
+
+enum heap_event {
+    EVENT_ALLOCATED,
+    EVENT_LIVE,
+    EVENT_PEAK,
+    EVENT_TREE_PEAK,
+    EVENT_TEMPORARY,
+    EVENTS
+};
+
+struct curve {
+    uint32_t series;
+    bool declared;
+    int64_t last;
+};
+
+/* A thread as the agent numbers it. */
+struct heap_task {
+    uint32_t id; /* in the recording, or WRITER_NONE */
+    struct curve live;
+    int64_t now;
+};
+
+/* One program that a process runs. */
+struct heap_image {
+    pid_t pid;
+    uint32_t process; /* in the recording */
+    uint32_t main;    /* its first thread */
+    struct space *space;
+    struct heap_view *view;
+    VECTOR(struct heap_task) tasks;
+    struct curve live, rss;
+};
+
+/* What a stack of an ended process held at the tree's peak, if that was its last one. */
+struct held {
+    uint32_t thread, stack;
+    uint64_t bytes;
+};
+
+struct heaps {
+    struct session *session;
+    uint32_t event[EVENTS];
+    VECTOR(struct heap_image *) images; /* alive, with a view */
+    VECTOR(struct held) held;           /* at the peak of epoch held_epoch */
+    uint32_t held_epoch;
+    uint64_t last_tick;
+    uint64_t unreadable;
+};
+
+struct heaps *heaps_new(struct session *s)
+{
+    static const char *const names[EVENTS] = {"heap:allocated", "heap:live", "heap:peak",
+                                              "heap:tree-peak", "heap:temporary"};
+    struct heaps *h = memory_alloc(sizeof *h);
+    h->session = s;
+    for (size_t i = 0; i < EVENTS; i++)
+        h->event[i] = writer_event(s->writer, names[i], UNIT_BYTES, 0);
+    return h;
+}
+
+static void image_free(struct heap_image *m)
+{
+    space_drop(m->space);
+    heap_view_free(m->view);
+    vector_release(&m->tasks);
+    free(m);
+}
+
+void heaps_free(struct heaps *h)
+{
+    if (!h)
+        return;
+    vector_release(&h->images);
+    vector_release(&h->held);
+    free(h);
+}
+
+void heaps_on_process(struct heaps *h, struct agents_process *p)
+{
+    struct heap_image *m = memory_alloc(sizeof *m);
+    struct thread *t = tasks_thread(&h->session->tasks, p->pid, p->pid, p->start);
+    m->pid = p->pid;
+    m->process = t->process->id;
+    m->main = t->id;
+    m->space = space_new();
+    p->user = m;
+}
+
+/* A map of our own: the tasks' one is replaced as soon as perf tells of an exec. */
+void heaps_on_mapping(struct heaps *h, struct agents_process *p, const struct agents_mapping *m)
+{
+    struct heap_image *image = p->user;
+    struct session *s = h->session;
+    if (!image)
+        return;
+    struct module *module =
+        modules_find(&s->modules, p->pid, m->path, m->start, m->end, m->build_id, m->build_id_len);
+    struct space_mapping map = {.start = m->start,
+                                .end = m->end,
+                                .bias = module_bias(module, m->start, m->offset),
+                                .module = module};
+    image->space = space_own(image->space);
+    space_map(image->space, &map, NULL);
+    if (!s->perf)
+        return;
+    writer_mapping(s->writer, image->process, module->id, m->start, m->end, m->offset, m->since);
+}
+
+void heaps_on_heap(struct heaps *h, struct agents_process *p)
+{
+    struct heap_image *m = p->user;
+    struct error err = {0};
+    if (!m || m->view)
+        return;
+    if (heap_view_new(p->heap, p->heap_size, &m->view, &err) == 0)
+        *vector_push(&h->images) = m;
+    else
+        writer_note(h->session->writer, NOTE_WARNING, err.text);
+}
+
+/* Threads are asked for soon after they begin: later their numbers may belong to others. */
+static void tasks_learn(struct heaps *h, struct heap_image *m)
+{
+    uint32_t count = heap_view_threads(m->view);
+    while (m->tasks.len < count) {
+        struct heap_who who;
+        uint32_t index = (uint32_t)m->tasks.len;
+        struct heap_task task = {.id = m->main};
+        if (index > 0 && !heap_view_thread(m->view, index, &who))
+            return; /* it is just being written */
+        if (index > 0)
+            task.id = tasks_thread(&h->session->tasks, m->pid, who.tid, who.start)->id;
+        *vector_push(&m->tasks) = task;
+    }
+}
+
+static void curve_point(struct heaps *h, struct curve *c, const char *name, uint32_t process,
+                        uint32_t thread, uint64_t time, int64_t value)
+{
+    struct writer *w = h->session->writer;
+    if (c->declared && c->last == value)
+        return;
+    if (!c->declared)
+        c->series = writer_series(w, name, UNIT_BYTES, process, thread);
+    c->declared = true;
+    c->last = value;
+    writer_point(w, c->series, time, value);
+}
+
+static void sum_by_thread(void *context, const struct heap_sums *s)
+{
+    struct heap_image *m = context;
+    if (m->tasks.len > 0)
+        m->tasks.data[s->thread < m->tasks.len ? s->thread : 0].now += (int64_t)s->live;
+}
+
+/* Live bytes, of the process and of each thread that asked for them. */
+static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
+{
+    int64_t total = 0;
+    tasks_learn(h, m);
+    for (size_t i = 0; i < m->tasks.len; i++)
+        m->tasks.data[i].now = 0;
+    heap_view_each(m->view, 0, sum_by_thread, m);
+    for (size_t i = 0; i < m->tasks.len; i++) {
+        struct heap_task *t = &m->tasks.data[i];
+        total += t->now;
+        if (i > 0 && i < CURVES_MAX && (t->now || t->live.declared))
+            curve_point(h, &t->live, "heap", m->process, t->id, now, t->now);
+    }
+    curve_point(h, &m->live, "heap", m->process, WRITER_NONE, now, total);
+}
+
+void heaps_tick(struct heaps *h, uint64_t now)
+{
+    if (now - h->last_tick < TICK)
+        return;
+    h->last_tick = now;
+    for (size_t i = 0; i < h->images.len; i++) {
+        struct heap_image *m = h->images.data[i];
+        uint64_t rss = proc_rss(m->pid);
+        curves_add(h, m, now);
+        if (rss)
+            curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
+    }
+}
+
+struct writing {
+    struct heaps *heaps;
+    struct heap_image *image;
+    struct heap_summary summary;
+    uint64_t live_blocks;
+    uint32_t tree_epoch;
+};
+
+static uint32_t stack_of(struct writing *w, uint32_t stack)
+{
+    uint64_t address[HEAP_DEPTH];
+    size_t interrupted;
+    bool complete;
+    size_t count = heap_view_stack(w->image->view, stack, address, &interrupted, &complete);
+    if (count == 0)
+        return 0;
+    /* What comes out of here is taken for an instruction, not for a return address. */
+    address[0]--;
+    return stacks_of_addresses(&w->heaps->session->stacks, w->image->space, address, count,
+                               interrupted, complete);
+}
+
+static void write_sums(void *context, const struct heap_sums *s)
+{
+    struct writing *w = context;
+    struct heaps *h = w->heaps;
+    struct writer *out = h->session->writer;
+    const struct heap_image *m = w->image;
+    uint32_t stack = stack_of(w, s->stack);
+    uint32_t thread = s->thread < m->tasks.len ? m->tasks.data[s->thread].id : m->main;
+    w->live_blocks += s->live_blocks;
+    writer_sum(out, h->event[EVENT_ALLOCATED], thread, stack, s->allocations, s->bytes);
+    if (s->live_blocks || s->live)
+        writer_sum(out, h->event[EVENT_LIVE], thread, stack, s->live_blocks, s->live);
+    if (s->peak)
+        writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
+    if (s->temporary)
+        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
+    if (s->tree_peak && w->tree_epoch == h->held_epoch)
+        *vector_push(&h->held) =
+            (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};
+}
+
+static void write_loss(struct heaps *h, const struct heap_image *m, const struct heap_summary *s)
+{
+    struct session *session = h->session;
+    if (s->lost) {
+        session->lost += s->lost;
+        writer_loss(session->writer, LOSS_STOPPED, h->event[EVENT_ALLOCATED], m->main, s->lost);
+    }
+    if (s->stackless)
+        writer_note(session->writer, NOTE_WARNING,
+                    "a process has more allocating stacks than its table holds; what the others "
+                    "allocated is counted without a stack (see --agent-memory)");
+    if (s->lost_by[HEAP_LOST_BLOCKS])
+        writer_note(session->writer, NOTE_WARNING,
+                    "a process has more live blocks than its table holds; the others are counted "
+                    "as lost (see --agent-memory)");
+    if (s->damaged)
+        writer_note(session->writer, NOTE_WARNING,
+                    "a process has overwritten what its agent wrote: its heap may be wrong");
+}
+
+/* The process holds nothing any more. What it held counts for the tree's peak only while that is
+ * the latest one. */
+static uint32_t tree_leave(struct heaps *h, const struct heap_image *m)
+{
+    struct heap_tree *tree = agents_tree(h->session->agents);
+    uint32_t now = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
+    uint32_t epoch = heap_view_last_epoch(m->view, now);
+    __atomic_fetch_sub(&tree->total, heap_view_told(m->view), __ATOMIC_RELAXED);
+    __atomic_fetch_sub(&tree->processes, 1, __ATOMIC_RELAXED);
+    if (now != h->held_epoch)
+        h->held.len = 0;
+    h->held_epoch = now;
+    return epoch;
+}
+
+static void image_write(struct heaps *h, struct heap_image *m)
+{
+    struct writing w = {.heaps = h, .image = m};
+    uint64_t now = clock_now();
+    w.tree_epoch = tree_leave(h, m);
+    curves_add(h, m, now);
+    heap_view_summary(m->view, &w.summary);
+    heap_view_each(m->view, w.tree_epoch, write_sums, &w);
+    const struct heap_summary *s = &w.summary;
+    writer_heap(h->session->writer, m->process,
+                &(struct writer_heap){.time = now,
+                                      .peak = s->peak,
+                                      .peak_time = s->peak_time,
+                                      .live = s->live,
+                                      .live_blocks = w.live_blocks,
+                                      .allocations = s->recorded,
+                                      .lost = s->lost,
+                                      .frees = s->frees,
+                                      .unknown_frees = s->unknown_frees});
+    write_loss(h, m, s);
+}
+
+void heaps_on_process_end(struct heaps *h, struct agents_process *p)
+{
+    struct heap_image *m = p->user;
+    if (!m)
+        return;
+    if (m->view)
+        image_write(h, m);
+    for (size_t i = 0; i < h->images.len; i++)
+        if (h->images.data[i] == m) {
+            h->images.data[i] = h->images.data[--h->images.len];
+            break;
+        }
+    image_free(m);
+    p->user = NULL;
+}
+
+static void put_number(struct writer *w, const char *key, uint64_t value)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%llu", (unsigned long long)value);
+    writer_meta(w, key, digits);
+}
+
+void heaps_finish(struct heaps *h)
+{
+    struct session *s = h->session;
+    const struct heap_tree *tree = agents_tree(s->agents);
+    const struct session_options *o = s->options;
+    if (tree->epoch == h->held_epoch)
+        for (size_t i = 0; i < h->held.len; i++)
+            writer_sum(s->writer, h->event[EVENT_TREE_PEAK], h->held.data[i].thread,
+                       h->held.data[i].stack, 0, h->held.data[i].bytes);
+    writer_meta(s->writer, "heap_mode", o->heap == HEAP_SAMPLED ? "sampled" : "exact");
+    if (o->heap == HEAP_SAMPLED)
+        put_number(s->writer, "heap_interval",
+                   o->heap_interval ? o->heap_interval : HEAP_INTERVAL_DEFAULT);
+    put_number(s->writer, "heap_tree_peak", tree->peak);
+    put_number(s->writer, "heap_tree_peak_time", tree->peak_time);
+}

@@ -1,0 +1,30 @@
+/*
+ * The heaps of a session's processes: what their agents count (heap_view.h), turned into curves
+ * while they run and into cells by thread and stack when they end. Events and series are named in
+ * profile/profile.h and docs/FORMAT.md.
+ */
+#ifndef SONDE_CAPTURE_HEAP_H
+#define SONDE_CAPTURE_HEAP_H
+
+#include <stdint.h>
+
+#include "capture/agents.h"
+
+struct session;
+struct heaps;
+
+struct heaps *heaps_new(struct session *s);
+void heaps_free(struct heaps *h); /* NULL-safe */
+
+/* The agents' words, for the sink; p->user is the heaps'. */
+void heaps_on_process(struct heaps *h, struct agents_process *p);
+void heaps_on_mapping(struct heaps *h, struct agents_process *p, const struct agents_mapping *m);
+void heaps_on_heap(struct heaps *h, struct agents_process *p);
+void heaps_on_process_end(struct heaps *h, struct agents_process *p);
+
+/* After each drain: another point of each curve, if it is time. */
+void heaps_tick(struct heaps *h, uint64_t now);
+/* After the last process has ended for the agents: the peak of the tree. */
+void heaps_finish(struct heaps *h);
+
+#endif

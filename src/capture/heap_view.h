@@ -1,0 +1,74 @@
+/*
+ * Reads one heap segment (wire/heap.h), which its process may be writing to, or may have filled
+ * with anything at all: every number is copied once and checked, memory and time are bounded.
+ */
+#ifndef SONDE_HEAP_VIEW_H
+#define SONDE_HEAP_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "wire/heap.h"
+
+struct heap_view;
+
+struct heap_summary {
+    enum heap_mode mode;
+    uint64_t interval;
+    uint64_t live;            /* bytes */
+    uint64_t peak, peak_time; /* bytes; the agents' clock, 0 if unknown */
+    /* Allocations: generated = recorded + lost. One that was under way when its process was killed
+     * counts as lost. Of sampled mode these are the samples. */
+    uint64_t generated, recorded, lost;
+    uint64_t lost_by[HEAP_LOSSES], lost_bytes;
+    uint64_t frees, unknown_frees;
+    uint64_t stackless; /* recorded without a stack: there was no room */
+    uint32_t threads, stacks, cells;
+    uint64_t table_bytes; /* of live blocks */
+    bool damaged;         /* the segment contradicts itself */
+};
+
+/* One thread and one stack. Counts and bytes are estimates in sampled mode. */
+struct heap_sums {
+    uint32_t cell, thread, stack; /* thread 0: not known which */
+    uint64_t allocations, bytes;
+    uint64_t live_blocks, live;
+    uint64_t peak, tree_peak; /* bytes held then */
+    uint64_t temporary, temporary_bytes;
+    uint64_t foreign_frees, foreign_freed;
+    uint32_t sizes[HEAP_SIZES];
+};
+
+struct heap_who {
+    pid_t tid;
+    uint64_t start, end;
+    bool ended;
+    char name[17];
+};
+
+/* On `size` bytes at `base`, which must outlive the view. */
+int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err);
+void heap_view_free(struct heap_view *v); /* NULL-safe */
+
+void heap_view_summary(struct heap_view *v, struct heap_summary *out);
+uint32_t heap_view_threads(struct heap_view *v); /* entries so far, 0 being special */
+bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out);
+
+/* Calls for every cell that was used. `tree_epoch` is the tree's. */
+void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
+                    void (*each)(void *context, const struct heap_sums *sums), void *context);
+
+/* The addresses of a stack, innermost first, all of them return addresses but the one at
+ * *interrupted (0: none). Returns how many, 0 for the stack of those that found no room. */
+size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
+                       size_t *interrupted, bool *complete);
+
+int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
+/* The tree's epoch when the process ended; `now` is the tree's, which holds for one that was
+ * killed. */
+uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now);
+
+#endif

@@ -1,0 +1,197 @@
+/*
+ * The layout of a heap segment: what the agent in a process knows about its allocations, shared
+ * with the collector as wire/segment.h's segment is. Nothing grows with the number of calls.
+ *
+ *     header | threads | stack buckets | stacks | frames | cells | range keys | regions | blocks
+ *
+ * A stack is a run of return addresses, kept once. A cell holds the sums of one thread and one
+ * stack; a thread writes its own cells without locks, other threads add to `foreign_*` only.
+ *
+ * Live blocks are found by address: 8 MB ranges (open-addressed keys; the slot of a key is also
+ * the number of its page of regions), 128 regions of 64 KB in each, and for each region an
+ * open-addressed table of words in the blocks area. One word is one block:
+ *
+ *     cell 24 | size 26 | big 1 | address within the region, / 8, 13
+ *
+ * With `big` set, `size` is an index into header.big.
+ *
+ * What a cell held at the peak, in O(1): `epoch` of the header moves at each new peak; who changes
+ * a cell whose epoch is another one first notes what it held (`held`). A cell of the header's epoch
+ * held `held` at the peak; any other has not changed since, so it held what it holds.
+ * The same again with the tree's epoch for the peak of all processes together.
+ */
+#ifndef SONDE_WIRE_HEAP_H
+#define SONDE_WIRE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
+#define HEAP_VERSION 1
+
+#define HEAP_DEPTH 512
+#define HEAP_THREADS 16384u
+#define HEAP_BUCKETS 65536u
+#define HEAP_RANGES 16384u
+#define HEAP_RANGE_SHIFT 23
+#define HEAP_REGION_SHIFT 16
+#define HEAP_REGIONS (1u << (HEAP_RANGE_SHIFT - HEAP_REGION_SHIFT)) /* in a range */
+#define HEAP_CELLS_MAX (1u << 24)
+#define HEAP_BIG 4096u
+#define HEAP_SIZE_BITS 26
+#define HEAP_SIZES 22 /* buckets of a cell's histogram; see heap_bucket */
+#define HEAP_CLASSES 16
+
+#define HEAP_MEMORY_MIN (8ull << 20)
+#define HEAP_MEMORY_MAX (1ull << 36)
+#define HEAP_MEMORY_DEFAULT (256ull << 20)
+#define HEAP_INTERVAL_DEFAULT (512u << 10)
+
+enum heap_mode { HEAP_OFF = 0, HEAP_EXACT = 1, HEAP_SAMPLED = 2 };
+
+/* In sampled mode counts are in units of 1 / HEAP_SCALE. */
+#define HEAP_SCALE 1024u
+
+/* Allocations that were made but are in no cell. */
+enum heap_loss {
+    HEAP_LOST_NESTED = 0, /* in a signal handler that interrupted the agent itself */
+    HEAP_LOST_BLOCKS,     /* no room for the block, or an address out of reach */
+    HEAP_LOST_BUSY,       /* somebody held a region for too long */
+    HEAP_LOST_EARLY,      /* another thread was just making the segment */
+    HEAP_LOSSES
+};
+
+struct heap_header {
+    uint64_t magic;
+    uint32_t version, header_size;
+    uint64_t size;
+    uint32_t mode; /* enum heap_mode */
+    uint32_t pid;
+    uint64_t interval; /* bytes between two samples, of sampled mode */
+    uint64_t memory;   /* what the layout was computed from */
+    uint32_t threads_used, stacks_used, cells_used;
+    uint32_t threads_live;
+    uint64_t frames_used; /* words */
+    uint64_t blocks_used; /* bytes */
+    uint64_t start;
+    uint64_t lost[HEAP_LOSSES];
+    uint64_t lost_bytes;
+    uint64_t unknown_frees; /* of blocks from before the agent, from before a fork, or lost ones */
+    uint32_t chunks_lock, chunks[HEAP_CLASSES]; /* free tables by size */
+    /* Written in batches, read by every call. */
+    int64_t total __attribute__((aligned(64))); /* bytes live */
+    int64_t told;                               /* of it, to the tree */
+    uint64_t peak, peak_time;
+    uint64_t peak_seen; /* largest total; `peak` may be a little less with several threads */
+    uint32_t epoch;
+    uint32_t left, left_epoch; /* the process ends in order: when it left the tree */
+    uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
+};
+
+/* A thread that allocated or freed. Entry 0 stands for those that found no entry. */
+struct heap_slot {
+    uint32_t state; /* 0 unused, 1 alive, 2 ended */
+    uint32_t tid;
+    uint64_t start, end;
+    char name[16];
+    uint64_t allocations; /* generated; reallocations count as one and one free */
+    uint64_t frees;
+    uint64_t spare;
+} __attribute__((aligned(64)));
+
+/* Entry 0 stands for all that found no room. */
+struct heap_stack {
+    uint64_t hash;
+    uint32_t next;  /* in its bucket; 0 ends it */
+    uint32_t first; /* in units of 4 words */
+    uint16_t count; /* set last */
+    uint8_t reason; /* enum unwind_reason */
+    uint8_t spare[3];
+    uint16_t interrupted; /* index of the one that a signal interrupted, or 0 */
+};
+
+/* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. */
+struct heap_cell {
+    uint64_t allocations, bytes;
+    uint64_t frees, freed; /* by the thread itself */
+    uint32_t epoch, tree_epoch;
+    uint64_t held;
+    uint64_t temporary, temporary_bytes; /* freed before the thread's next allocation */
+
+    uint64_t foreign_frees, foreign_freed; /* by other threads */
+    uint64_t tree_held;
+    uint32_t stack, thread; /* set at birth */
+    uint64_t spare;
+    uint32_t sizes[HEAP_SIZES];
+} __attribute__((aligned(64)));
+
+struct heap_region {
+    uint32_t lock;
+    uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
+    uint16_t used;
+    uint8_t bits;  /* log2 of the slots */
+    uint8_t stuck; /* how often in a row nobody got the lock */
+    uint32_t spare;
+};
+
+/* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
+ */
+struct heap_tree {
+    uint64_t magic;
+    uint64_t tick; /* the collector's clock, some ms old */
+    int64_t total __attribute__((aligned(64)));
+    uint64_t peak, peak_time;
+    uint32_t epoch;
+    uint32_t processes;
+};
+
+static inline uint32_t heap_bucket(uint64_t size)
+{
+    uint32_t bits = size ? 64u - (uint32_t)__builtin_clzll(size) : 0; /* 0; 1; 2-3; 4-7 … */
+    bits = bits > 4 ? bits - 4 : 0;                                   /* 0-15 together */
+    return bits < HEAP_SIZES ? bits : HEAP_SIZES - 1;
+}
+
+static inline uint64_t heap_live(const struct heap_cell *c)
+{
+    return c->bytes - c->freed - __atomic_load_n(&c->foreign_freed, __ATOMIC_RELAXED);
+}
+
+struct heap_layout {
+    uint64_t threads, buckets, stacks, frames, cells, keys, regions, blocks, size;
+    uint32_t stack_count, cell_count;
+    uint64_t frame_words, block_bytes;
+};
+
+/* False when `memory` is out of bounds. */
+static inline bool heap_layout(uint64_t memory, struct heap_layout *l)
+{
+    if (memory < HEAP_MEMORY_MIN || memory > HEAP_MEMORY_MAX || memory % 4096)
+        return false;
+    uint64_t cells = memory / 4 / sizeof(struct heap_cell);
+    l->cell_count = cells < HEAP_CELLS_MAX ? (uint32_t)cells : HEAP_CELLS_MAX;
+    l->stack_count = l->cell_count;
+    l->frame_words = memory / 8 / 8 & ~511ull;
+    if (l->frame_words > (uint64_t)UINT32_MAX * 4)
+        l->frame_words = (uint64_t)UINT32_MAX * 4 & ~511ull;
+    l->block_bytes = memory / 16 * 7 & ~4095ull;
+#define HEAP_AFTER(at, bytes) (((at) + (uint64_t)(bytes) + 4095) & ~4095ull)
+    l->threads = HEAP_AFTER(0, sizeof(struct heap_header));
+    l->buckets = HEAP_AFTER(l->threads, HEAP_THREADS * sizeof(struct heap_slot));
+    l->stacks = HEAP_AFTER(l->buckets, HEAP_BUCKETS * sizeof(uint32_t));
+    l->frames = HEAP_AFTER(l->stacks, l->stack_count * sizeof(struct heap_stack));
+    l->cells = HEAP_AFTER(l->frames, l->frame_words * 8);
+    l->keys = HEAP_AFTER(l->cells, l->cell_count * sizeof(struct heap_cell));
+    l->regions = HEAP_AFTER(l->keys, HEAP_RANGES * sizeof(uint64_t));
+    l->blocks = HEAP_AFTER(l->regions, HEAP_RANGES * HEAP_REGIONS * sizeof(struct heap_region));
+    l->size = HEAP_AFTER(l->blocks, l->block_bytes);
+#undef HEAP_AFTER
+    return true;
+}
+
+_Static_assert(sizeof(struct heap_cell) == 192, "three cache lines");
+_Static_assert(sizeof(struct heap_region) == 16, "four a cache line");
+_Static_assert(sizeof(struct heap_stack) == 24, "part of the layout");
+
+#endif

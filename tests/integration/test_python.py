@@ -1,0 +1,394 @@
+"""Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
+code between them, in every process of a tree; and programs that notice nothing of it."""
+
+import glob
+import os
+import pathlib
+import textwrap
+
+import pytest
+
+from runs import Recording
+
+FOUND = sorted(path for path in ["/usr/bin/python3.11", *glob.glob(os.path.join(
+    os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions/3.*/bin/python3"))]
+    if os.access(path, os.X_OK))
+pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
+
+
+def name_of(path):
+    return "debian-3.11" if path == "/usr/bin/python3.11" else pathlib.Path(path).parts[-3]
+
+
+@pytest.fixture(params=FOUND, ids=name_of)
+def python(request):
+    return request.param
+
+
+@pytest.fixture(params=[path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))],
+                ids=name_of)
+def some_python(request):
+    """For what differs little from version to version."""
+    return request.param
+
+
+def minor(path):
+    name = name_of(path)
+    return 11 if name == "debian-3.11" else int(name.split(".")[1])
+
+
+SPIN = """
+def spin(n):
+    total = 0
+    for i in range(n):
+        total += i & 7
+    return total
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="app.py"):
+        path = tmp_path / name
+        path.write_text(SPIN + textwrap.dedent(text))
+        return path
+    return write
+
+
+def folded(recording, *options):
+    """[(frames, outermost first, samples)]"""
+    lines = recording.show("--format", "folded", "-o", "-", *options, command="export").stdout
+    return [(stack.split(";"), int(count)) for stack, _, count in
+            (line.rpartition(" ") for line in lines.splitlines())]
+
+
+def check_quiet(report):
+    assert report.profiler["lost"] == 0 and not report.share("[python code gone]"), report.profiler
+
+
+def test_shares_and_lines(harness, python, script):
+    """60, 30 and 10 in a hundred; in turns, since the machine is not equally fast all the time, of
+    changing length, so as not to keep step with the samples."""
+    app = script("""
+        class Work:
+            def sixty(self, n):
+                return spin(60 * n)
+
+            def thirty(self, n):
+                return spin(30 * n)
+
+
+        def ten(n):
+            return spin(10 * n)
+
+
+        def main():
+            work = Work()
+            for i in range(250):
+                n = 500 + 137 * i % 1000
+                work.sixty(n)
+                work.thirty(n)
+                ten(n)
+
+
+        main()
+        """)
+    run = harness(python, app, options=["--rate", "2000"])
+    report = run.check()
+    method = "Work.{}" if minor(python) >= 11 else "{}"
+    whole = report.share("main")
+    assert whole > 80
+    for name, share in [(method.format("sixty"), 60), (method.format("thirty"), 30), ("ten", 10)]:
+        assert abs(100 * report.share(name) / whole - share) < 4, report.answer
+    check_quiet(report)
+    facts = report.facts("totals")
+    rate = facts["samples"] / (report.processes[0]["cpu_counted"] / 1e9)
+    assert rate > 1700, "the kernel's tick would give 250 here"
+    lines = lines_of(run, "spin")
+    assert lines[4] + lines[5] > 0.95 * sum(lines.values()), lines
+
+
+def lines_of(run, function):
+    """{line: total} of a function in the recording that `run` made."""
+    rows = Recording(run.sonde, run.environment, run.path).show(
+        "--json", "--lines", command="report").json["sections"]
+    return {row["line"]: row["total"] for row in rows["lines"]["rows"]
+            if (row["file"] or "").endswith("app.py") and row["function"] == function}
+
+
+def test_native_between(harness, python, script):
+    """Python that C code calls back stands above that code, for each way of calling."""
+    app = script("""
+        import json
+        import re
+
+
+        def key(x):
+            return spin(40)
+
+
+        def replace(match):
+            spin(40)
+            return "x"
+
+
+        def hook(thing):
+            spin(40)
+            return thing
+
+
+        def steps(n):
+            for i in range(n):
+                yield spin(40)
+
+
+        text = json.dumps([{"a": 1}] * 2000)
+        for _ in range(16):
+            sorted(range(2000), key=key)
+            re.sub("a", replace, "ab" * 2000)
+            json.loads(text, object_hook=hook)
+            sum(steps(2000))
+        """)
+    recording = harness(python, app, options=["--rate", "1000"]).record()
+    stacks = folded(recording)
+    natives = {"key": "sort", "replace": "pattern_sub", "hook": "parse_object",
+               "steps": "builtin_sum"}
+    for function, native in natives.items():
+        mine = [(frames, count) for frames, count in stacks if function in frames]
+        samples = sum(count for _, count in mine)
+        assert samples > 20, function
+        ordered = sum(count for frames, count in mine
+                      if frames.index("<module>") < frames.index(function) and
+                      (name_of(python).startswith("debian") or
+                       any(native in frame for frame in frames[:frames.index(function)])))
+        assert ordered >= 0.98 * samples, (function, mine[:3])
+        spun = sum(count for frames, count in mine
+                   if "spin" in frames and frames.index("spin") > frames.index(function))
+        assert spun > 0.5 * samples, function
+    # But for a call of the loop that has only begun.
+    loops = sum(count for frames, count in stacks if "key" in frames and
+                any("EvalFrameDefault" in frame for frame in frames))
+    assert loops <= 0.03 * sum(count for frames, count in stacks if "key" in frames)
+    check_quiet(recording.report())
+
+
+def test_no_native(harness, some_python, script):
+    app = script("for _ in range(20):\n    sorted(range(2000), key=lambda x: spin(40))\n")
+    recording = harness(some_python, app, options=["--rate", "1000", "--no-native"]).record()
+    kinds = {frame for frames, _ in folded(recording) for frame in frames if "spin" in frames}
+    assert kinds and not any("sort" in frame for frame in kinds), kinds
+
+
+def test_no_python(harness, some_python, script):
+    app = script("for _ in range(40):\n    spin(20000)\n")
+    report = harness(some_python, app, options=["--no-python"]).check()
+    assert not report.share("spin") and report.facts("totals")["samples"]
+
+
+@pytest.mark.parametrize("depth", [900, 3000])
+def test_recursion(harness, some_python, script, depth):
+    app = script(f"""
+        import sys, threading
+
+        def deep(n):
+            return deep(n - 1) if n else spin(2000000)
+
+        def run():
+            deep({depth})
+
+        sys.setrecursionlimit(20000)
+        threading.stack_size(512 << 20)
+        t = threading.Thread(target=run)
+        t.start()
+        t.join()
+        """)
+    recording = harness(some_python, app, options=["--rate", "499"]).record()
+    assert recording.made.status == 0, recording.made
+    check_quiet(recording.report())
+    deep = [frames.count("deep") for frames, _ in folded(recording) if "spin" in frames]
+    assert deep and min(deep) == max(deep) == depth + 1, deep
+
+
+def test_threads(harness, python, script):
+    app = script("""
+        import threading, time
+
+
+        def one():
+            for _ in range(40):
+                spin(20000)
+
+
+        def two():
+            for _ in range(40):
+                spin(20000)
+
+
+        threads = [threading.Thread(target=f) for f in (one, two)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        print(threading.active_count())
+        """)
+    report = harness(python, app, options=["--rate", "1000"]).check()
+    assert report.share("one") > 20 and report.share("two") > 20
+    assert abs(report.share("one") - report.share("two")) < 15
+    assert report.processes[0]["threads"] == 3
+    check_quiet(report)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing(harness, some_python, script, method):
+    app = script(f"""
+        import multiprocessing
+
+
+        def work(n):
+            return spin(800000) + n
+
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method({method!r})
+            with multiprocessing.Pool(3) as pool:
+                print(sum(pool.map(work, range(12), 1)))
+        """)
+    report = harness(some_python, app, options=["--rate", "1000"]).check()
+    assert report.share("spin") > 25
+    assert len(report.processes) >= 4
+    check_quiet(report)
+
+
+def test_fork_in_threads(harness, some_python, script):
+    app = script("""
+        import os, sys, threading, warnings
+        warnings.simplefilter("ignore")
+
+
+        def child():
+            spin(300000)
+            os._exit(7)
+
+
+        def forker():
+            pid = os.fork()
+            if not pid:
+                child()
+            print(os.waitpid(pid, 0)[1] >> 8)
+
+
+        other = threading.Thread(target=spin, args=(600000,))
+        other.start()
+        t = threading.Thread(target=forker)
+        t.start()
+        t.join()
+        other.join()
+        """)
+    report = harness(some_python, app, options=["--rate", "1000"]).check()
+    assert report.share("child") > 10
+    check_quiet(report)
+
+
+def test_tree_from_a_shell(harness, some_python, script, tmp_path):
+    app = script("spin(600000)\n")
+    shell = tmp_path / "tree.sh"
+    shell.write_text(f"#!/bin/sh\n{some_python} {app}\necho between\nexec {some_python} {app} last\n")
+    shell.chmod(0o755)
+    report = harness(shell, options=["--rate", "1000"]).check()
+    python = [row for row in report.processes if "app.py" in row["arguments"]]
+    assert len(python) == 2 and report.share("spin") > 35
+    check_quiet(report)
+
+
+def test_exec_from_python(harness, some_python, script):
+    """A sample that comes due during an exec must not reach the next program."""
+    app = script("""
+        import os, sys
+        left = int(sys.argv[1])
+        spin(20000)
+        if left:
+            os.execv(sys.executable, [sys.executable, "-S", "-E", __file__, str(left - 1)])
+        os.execvp("sh", ["sh", "-c", "exit 5"])
+        """)
+    run = harness(some_python, app, "25", options=["--rate", "5000"])
+    assert run.check() and run.record().made.status == 5
+
+
+ENDINGS = {
+    "exit": ("import sys; spin(100000); sys.exit(9)", 9),
+    "at_once": ("import os; print('x', flush=True); spin(100000); os._exit(4)", 4),
+    "killed": ("import os, signal; spin(100000); os.kill(os.getpid(), signal.SIGKILL)", 137),
+    "terminated": ("import os, signal; spin(100000); os.kill(os.getpid(), signal.SIGTERM)", 143),
+    "uncaught": ("spin(100000); raise KeyError('a')", 1),
+    "aborted": ("import os; spin(100000); os.abort()", 134),
+    "daemon": ("import threading, time\n"
+               "threading.Thread(target=lambda: [spin(10**9)], daemon=True).start()\n"
+               "time.sleep(0.3); print('bye')", 0),
+    "finalisers": ("import atexit\nclass A:\n    def __del__(self): spin(200000)\n"
+                   "a = A(); atexit.register(spin, 200000)", 0),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_endings(harness, some_python, script, ending):
+    text, status = ENDINGS[ending]
+    run = harness(some_python, script(text), options=["--rate", "1000"])
+    report = run.check()
+    assert run.record().made.status == status
+    assert report.share("spin") > 5
+    check_quiet(report)
+
+
+def test_signals_of_the_program(harness, some_python, script):
+    app = script("""
+        import faulthandler, signal, sys, time
+        faulthandler.enable(file=open("/dev/null", "w"))
+        count = {signal.SIGPROF: 0, signal.SIGALRM: 0, signal.SIGUSR1: 0}
+
+
+        def handler(number, frame):
+            count[number] += 1
+
+
+        for number in count:
+            signal.signal(number, handler)
+        print([signal.getsignal(n) for n in (signal.SIGIO, signal.SIGRTMAX, signal.SIGPIPE)])
+        signal.setitimer(signal.ITIMER_PROF, 0.02, 0.02)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        while count[signal.SIGPROF] < 5 or count[signal.SIGALRM] < 5:
+            spin(2000)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.raise_signal(signal.SIGUSR1)
+        spin(1000)
+        print(count[signal.SIGUSR1], sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
+        """)
+    check_quiet(harness(some_python, app, options=["--rate", "1000"]).check())
+
+
+def test_descriptors(harness, some_python, script):
+    """None of ours is there to be seen or closed."""
+    app = script("""
+        import os
+        spin(300000)
+        print(sorted(os.listdir("/proc/self/fd")))
+        os.closerange(3, 4096)
+        opened = [os.open("/dev/null", os.O_RDONLY) for _ in range(8)]
+        spin(4000000)
+        print(opened, sorted(os.listdir("/proc/self/fd")))
+        """)
+    report = harness(some_python, app, options=["--rate", "1000"]).check()
+    assert report.share("spin") > 80
+    assert report.facts("totals")["samples"] > 0.85e-6 * report.processes[0]["cpu_counted"]
+
+
+def test_output_of_standard_tests(harness, some_python):
+    """The interpreter's own tests of signals, threads and processes pass as they do alone."""
+    for name in ["test.test_json", "test.test_threadsignals", "test.test_struct"]:
+        code = ("import sys, unittest\n"
+                "try:\n    import test.support\nexcept ImportError:\n    sys.exit()\n"
+                f"import importlib\nm = importlib.import_module({name!r})\n"
+                "suite = unittest.defaultTestLoader.loadTestsFromModule(m)\n"
+                "r = unittest.TextTestRunner(stream=open('/dev/null', 'w')).run(suite)\n"
+                "print(r.testsRun, len(r.failures), len(r.errors))\n")
+        harness(some_python, "-c", code, options=["--rate", "1000"], timeout=120).check()
