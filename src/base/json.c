@@ -151,11 +151,28 @@ static void raw(struct json *j, const char *s)
     drain(j, JSON_BUFFER);
 }
 
-void json_uint(struct json *j, uint64_t v)
+void json_add_uint(struct text *t, uint64_t v)
 {
     char digits[24];
-    snprintf(digits, sizeof digits, "%llu", (unsigned long long)v);
-    raw(j, digits);
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + v % 10);
+    while (v /= 10);
+    text_add_len(t, digits + at, sizeof digits - at);
+}
+
+void json_uint(struct json *j, uint64_t v)
+{
+    before_value(j);
+    json_add_uint(&j->out, v);
+    drain(j, JSON_BUFFER);
+}
+
+void json_raw(struct json *j, const char *text, size_t len)
+{
+    before_value(j);
+    text_add_len(&j->out, text, len);
+    drain(j, JSON_BUFFER);
 }
 
 void json_int(struct json *j, int64_t v)

@@ -36,6 +36,8 @@ void json_uint(struct json *j, uint64_t v);
 void json_int(struct json *j, int64_t v);
 void json_double(struct json *j, double v); /* shortest form; NaN and infinities become null */
 void json_bool(struct json *j, bool v);
+/* A value that is JSON already: for writers that make millions of equal ones. */
+void json_raw(struct json *j, const char *text, size_t len);
 void json_nothing(struct json *j);
 int json_finish(struct json *j); /* flushes what is left; returns `failed` */
 void json_release(struct json *j);
@@ -46,6 +48,9 @@ void json_put_uint(struct json *j, const char *key, uint64_t v);
 void json_put_int(struct json *j, const char *key, int64_t v);
 void json_put_double(struct json *j, const char *key, double v);
 void json_put_bool(struct json *j, const char *key, bool v);
+
+/* `v` in decimal, faster than a format does it. */
+void json_add_uint(struct text *t, uint64_t v);
 
 /* `s` as the inside of a JSON string, without the quotes. */
 void json_escape(struct text *t, const char *s);

@@ -13,7 +13,9 @@ struct import_choices {
 
 static const struct option options[] = {
     {"format", 'f', OPTION_TEXT_AT(struct import_choices, format), .placeholder = "FORMAT",
-     .default_text = "by content", .help = "Read FILE as this: pprof, folded or perf-script."},
+     .default_text = "by content",
+     .help = "Read FILE as this: pprof, folded, speedscope, chrome-trace, callgrind, perf-data, "
+             "perf-script, gperftools-cpu, gperftools-heap or cpuprofile."},
     {"output", 'o', OPTION_TEXT_AT(struct import_choices, output), .placeholder = "FILE",
      .default_text = "the name of the first file with .sonde", .help = "The recording to make."},
     {"force", 0, OPTION_FLAG_AT(struct import_choices, force),
@@ -21,7 +23,8 @@ static const struct option options[] = {
     {0}};
 
 static const struct command_example examples[] = {
-    {"perf script | sonde import - -o app.sonde", "keep what perf recorded"},
+    {"sonde import perf.data -o app.sonde", "keep what perf recorded"},
+    {"perf record -o - ./app | sonde import - -o app.sonde", "the same without a file between"},
     {"sonde import cpu.pb.gz heap.pb.gz -o app.sonde", "two profiles in one recording"},
     {0}};
 

@@ -282,8 +282,8 @@ int callgrind_detect(const uint8_t *bytes, size_t len)
     size_t look = len < 4096 ? len : 4096;
     if (len >= sizeof magic - 1 && !memcmp(bytes, magic, sizeof magic - 1))
         return 100;
-    return memmem(bytes, look, "\nevents: ", 9) &&
-                   (memmem(bytes, look, "\nfn=", 4) || memmem(bytes, look, "\nfl=", 4))
+    return import_holds(bytes, look, "\nevents: ") &&
+                   (import_holds(bytes, look, "\nfn=") || import_holds(bytes, look, "\nfl="))
                ? 80
                : 0;
 }

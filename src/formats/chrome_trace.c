@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "formats/chrome_trace_read.h"
 #include "formats/places.h"
 
@@ -22,13 +23,42 @@ struct trace_writer {
     struct places places;
     struct json json;
     struct lane *lanes; /* by thread */
-    struct text name;
+    struct text name, span;
+    VECTOR(char *) names; /* by place, escaped; NULL: not asked for yet */
 };
 
 /* Times in a trace are microseconds from the start, with three decimals for the rest. */
-static void put_time(struct trace_writer *w, const char *key, uint64_t ns)
+static void add_time(struct text *out, uint64_t ns)
 {
-    json_put_double(&w->json, key, (double)ns / 1000.0);
+    json_add_uint(out, ns / 1000);
+    if (ns % 1000)
+        text_add_len(out,
+                     (char[]){'.', (char)('0' + ns % 1000 / 100), (char)('0' + ns % 100 / 10),
+                              (char)('0' + ns % 10)},
+                     4);
+}
+
+/* A place's name as the inside of a JSON string, put together once. */
+static const char *name_of(struct trace_writer *w, uint32_t place)
+{
+    while (w->names.len <= place)
+        *vector_push(&w->names) = NULL;
+    if (!w->names.data[place]) {
+        struct text plain = TEXT_INIT;
+        places_name(&w->places, place, &plain);
+        text_clear(&w->name);
+        json_escape(&w->name, plain.data);
+        w->names.data[place] = memory_strdup(w->name.data);
+        text_release(&plain);
+    }
+    return w->names.data[place];
+}
+
+static void add_int(struct text *out, int32_t v)
+{
+    if (v < 0)
+        text_add_char(out, '-');
+    json_add_uint(out, v < 0 ? -(uint64_t)(int64_t)v : (uint64_t)v);
 }
 
 /* The outer span first: viewers take the first of two that are equal for the caller. */
@@ -38,17 +68,21 @@ static void close_spans(struct trace_writer *w, uint32_t thread, size_t keep)
     const struct profile_thread *t = &w->p->threads.data[thread];
     for (size_t i = keep; i < lane->path.len; i++) {
         uint64_t since = lane->since.data[i];
-        text_clear(&w->name);
-        places_name(&w->places, lane->path.data[i], &w->name);
-        json_open_object(&w->json);
-        json_put_string(&w->json, "ph", "X");
-        json_put_string(&w->json, "name", w->name.data);
-        json_put_string(&w->json, "cat", "sample");
-        json_put_int(&w->json, "pid", w->p->processes.data[t->process].pid);
-        json_put_int(&w->json, "tid", t->tid);
-        put_time(w, "ts", since);
-        put_time(w, "dur", lane->end - since);
-        json_end(&w->json);
+        const char *name = name_of(w, lane->path.data[i]);
+        struct text *out = &w->span;
+        text_clear(out);
+        text_add(out, "{\"ph\":\"X\",\"name\":\"");
+        text_add(out, name);
+        text_add(out, "\",\"cat\":\"sample\",\"pid\":");
+        add_int(out, w->p->processes.data[t->process].pid);
+        text_add(out, ",\"tid\":");
+        add_int(out, t->tid);
+        text_add(out, ",\"ts\":");
+        add_time(out, since);
+        text_add(out, ",\"dur\":");
+        add_time(out, lane->end - since);
+        text_add_char(out, '}');
+        json_raw(&w->json, out->data, out->len);
     }
     if (keep < lane->path.len)
         lane->path.len = lane->since.len = keep;
@@ -130,6 +164,7 @@ static int trace_write(const struct profile *p, const struct export_options *opt
         return error_set(err, FAULT_MISSING, "there are no samples to write");
     json_init(&w.json, sink_json, out);
     text_init(&w.name);
+    text_init(&w.span);
     places_init(&w.places, p);
     w.lanes = memory_array(p->threads.len + 1, sizeof *w.lanes);
     json_open_object(&w.json);
@@ -148,6 +183,10 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     }
     free(w.lanes);
     text_release(&w.name);
+    text_release(&w.span);
+    for (size_t i = 0; i < w.names.len; i++)
+        free(w.names.data[i]);
+    vector_release(&w.names);
     places_release(&w.places);
     return 0;
 }

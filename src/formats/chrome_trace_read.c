@@ -313,7 +313,7 @@ int trace_detect(const uint8_t *bytes, size_t len)
     size_t look = len < 8192 ? len : 8192;
     if (!len || !memchr("{[ \t\r\n", bytes[0], 6))
         return 0;
-    if (memmem(bytes, look, "\"traceEvents\"", 13))
+    if (import_holds(bytes, look, "\"traceEvents\""))
         return 90;
-    return memmem(bytes, look, "\"ph\"", 4) && memmem(bytes, look, "\"ts\"", 4) ? 70 : 0;
+    return import_holds(bytes, look, "\"ph\"") && import_holds(bytes, look, "\"ts\"") ? 70 : 0;
 }

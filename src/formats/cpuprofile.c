@@ -270,7 +270,8 @@ static int cpuprofile_detect(const uint8_t *bytes, size_t len)
 {
     if (!len || bytes[0] != '{')
         return 0;
-    return memmem(bytes, len, "\"callFrame\"", 11) && memmem(bytes, len, "\"nodes\"", 7) ? 90 : 0;
+    return import_holds(bytes, len, "\"callFrame\"") && import_holds(bytes, len, "\"nodes\"") ? 90
+                                                                                              : 0;
 }
 
 static const char *const extensions[] = {".cpuprofile", NULL};

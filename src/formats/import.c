@@ -61,6 +61,11 @@ uint32_t import_thread(struct import *im, uint32_t process, int32_t tid, const c
     return thread;
 }
 
+bool import_holds(const uint8_t *bytes, size_t len, const char *word)
+{
+    return memmem(bytes, len, word, strlen(word)) != NULL;
+}
+
 enum code_kind import_kind(const char *path)
 {
     if (!path[0] || !strcmp(path, "[unknown]") || !strcmp(path, "//anon"))

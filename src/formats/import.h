@@ -60,6 +60,9 @@ void import_note(struct import *im, enum note_level level, const char *format, .
 /* Puts times, order and completeness right; `format` is named in the profile's meta data. */
 void import_finish(struct import *im, const char *format);
 
+/* Is `word` in the bytes? For readers that tell whether a file is theirs. */
+bool import_holds(const uint8_t *bytes, size_t len, const char *word);
+
 /* What a path stands for: "[kernel.kallsyms]", "[vdso]", "x.py", "perf-1.map", "/usr/bin/x". */
 enum code_kind import_kind(const char *path);
 

@@ -97,7 +97,9 @@ static void place(struct perf_space *s, const struct perf_mapping *m)
         gone++;
     if (gone < s->maps.len && s->maps.data[gone].start < m->end)
         s->maps.data[gone].start = m->end;
-    memmove(s->maps.data + at, s->maps.data + gone, (s->maps.len - gone) * sizeof *s->maps.data);
+    if (gone > at)
+        memmove(s->maps.data + at, s->maps.data + gone,
+                (s->maps.len - gone) * sizeof *s->maps.data);
     s->maps.len -= gone - at;
     insert(s, at, m);
 }

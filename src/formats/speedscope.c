@@ -3,16 +3,24 @@
  * the order of their times where those are known, so its time order view is the
  * run itself; else each stack is one sample with the weight of all.
  */
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/json.h"
+#include "base/memory.h"
 #include "formats/places.h"
 #include "formats/speedscope_read.h"
 #include "formats/thread_order.h"
+
+#define STACKS_KEPT ((size_t)32 << 20) /* bytes of stacks that are kept as they are written */
 
 struct speedscope_writer {
     const struct profile *p;
     struct places places;
     struct json json;
     struct thread_order list;
+    struct text kept;  /* stacks as JSON, one after the other */
+    uint32_t *kept_at; /* stack -> its place there, 0: not kept; the first byte is not used */
 };
 
 static const char *unit_name(enum value_unit unit)
@@ -45,6 +53,30 @@ static void write_frames(struct speedscope_writer *w)
     text_release(&name);
 }
 
+/* Most samples have been on their stack before: it is put together once. */
+static void write_stack(struct speedscope_writer *w, uint32_t stack)
+{
+    if (w->kept_at[stack]) {
+        const char *text = w->kept.data + w->kept_at[stack];
+        json_raw(&w->json, text, (size_t)(strchr(text, ']') + 1 - text));
+        return;
+    }
+    size_t at = w->kept.len;
+    places_path(&w->places, stack);
+    text_add_char(&w->kept, '[');
+    for (size_t k = 0; k < w->places.path.len; k++) {
+        if (k)
+            text_add_char(&w->kept, ',');
+        json_add_uint(&w->kept, w->places.path.data[k]);
+    }
+    text_add_char(&w->kept, ']');
+    json_raw(&w->json, w->kept.data + at, w->kept.len - at);
+    if (w->kept.len < STACKS_KEPT)
+        w->kept_at[stack] = (uint32_t)at;
+    else
+        w->kept.data[w->kept.len = at] = 0;
+}
+
 static void write_thread(struct speedscope_writer *w, size_t from, size_t to, enum value_unit unit)
 {
     struct json *j = &w->json;
@@ -61,13 +93,8 @@ static void write_thread(struct speedscope_writer *w, size_t from, size_t to, en
     json_put_uint(j, "endValue", sum);
     json_key(j, "samples");
     json_open_array(j);
-    for (size_t i = from; i < to; i++) {
-        places_path(&w->places, w->list.data[i].stack);
-        json_open_array(j);
-        for (size_t k = 0; k < w->places.path.len; k++)
-            json_uint(j, w->places.path.data[k]);
-        json_end(j);
-    }
+    for (size_t i = from; i < to; i++)
+        write_stack(w, w->list.data[i].stack);
     json_end(j);
     json_key(j, "weights");
     json_open_array(j);
@@ -101,6 +128,9 @@ static int speedscope_write(const struct profile *p, const struct export_options
     places_init(&w.places, p);
     places_add_all(&w.places);
     thread_order_init(&w.list, p, event);
+    w.kept_at = memory_array(p->stacks.len + 1, sizeof *w.kept_at);
+    text_init(&w.kept);
+    text_add_char(&w.kept, ' ');
     json_open_object(&w.json);
     json_put_string(&w.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_put_string(&w.json, "exporter", "sonde");
@@ -113,6 +143,8 @@ static int speedscope_write(const struct profile *p, const struct export_options
     json_release(&w.json);
     places_release(&w.places);
     thread_order_release(&w.list);
+    text_release(&w.kept);
+    free(w.kept_at);
     return 0;
 }
 

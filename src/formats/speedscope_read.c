@@ -344,7 +344,8 @@ int speedscope_detect(const uint8_t *bytes, size_t len)
     size_t look = len < 4096 ? len : 4096;
     if (!len || (bytes[0] != '{' && !memchr(" \t\r\n", bytes[0], 4)))
         return 0;
-    if (memmem(bytes, look, "speedscope.app/file-format-schema", 33))
+    if (import_holds(bytes, look, "speedscope.app/file-format-schema"))
         return 100;
-    return memmem(bytes, look, "\"shared\"", 8) && memmem(bytes, look, "\"frames\"", 8) ? 60 : 0;
+    return import_holds(bytes, look, "\"shared\"") && import_holds(bytes, look, "\"frames\"") ? 60
+                                                                                              : 0;
 }

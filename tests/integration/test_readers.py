@@ -132,6 +132,7 @@ def test_what_we_write_we_read(sonde, target, tmp_path, name):
     whole = sum(row["self"] for row in before)
     for row in before:
         if row["self_percent"] > 5:
-            # A trace rounds where samples overlap; the others keep every nanosecond.
-            slack = 0.02 * whole if name == "chrome-trace" else 0
+            # A trace bridges gaps of up to a period between samples, which a busy machine makes
+            # many of; the others keep every nanosecond.
+            slack = 0.08 * whole if name == "chrome-trace" else 0
             assert abs(after[row["name"]]["self"] - row["self"]) <= slack, (row, after)

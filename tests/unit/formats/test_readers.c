@@ -192,7 +192,6 @@ static void test_round_trips(void **state)
         struct profile p, back;
         struct error err = {0};
         struct text out = TEXT_INIT, again = TEXT_INIT;
-        profile_init(&p);
         sample_fill(&p, true);
         uint32_t event = format_main_event(&p);
         struct export_options options = {.event = event, .weight = WEIGHT_VALUE};
