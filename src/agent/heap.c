@@ -80,13 +80,29 @@ static struct heap_thread *place_claim(void)
             __atomic_exchange_n(&p->claimed[i], 1, __ATOMIC_ACQ_REL))
             continue;
         struct heap_thread *t = place_at(i);
-        if (t)
+        if (t) {
             t->place = i;
-        else
+            if (i >= __atomic_load_n(&p->places, __ATOMIC_RELAXED))
+                __atomic_store_n(&p->places, i + 1, __ATOMIC_RELAXED);
+        } else {
             __atomic_store_n(&p->claimed[i], 0, __ATOMIC_RELEASE);
+        }
         return t;
     }
     return NULL;
+}
+
+int64_t heap_untold(void)
+{
+    struct heap_process *p = heap_process;
+    uint32_t places = __atomic_load_n(&p->places, __ATOMIC_RELAXED);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < places; i++) {
+        struct heap_thread *b = __atomic_load_n(&block[i / BLOCK], __ATOMIC_ACQUIRE);
+        if (b && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
+            sum += __atomic_load_n(&b[i % BLOCK].delta, __ATOMIC_RELAXED);
+    }
+    return sum;
 }
 
 /* What a thread starts with; `segment` last, it makes the place valid. */

@@ -80,6 +80,7 @@ struct heap_process {
     struct heap_header *segment;
     struct heap_layout layout;
     struct heap_thread shared;
+    uint32_t places; /* at and above this one no private half was ever used */
     uint8_t claimed[AGENT_SLOTS];
     uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
     uint16_t filter_count[HEAP_FILTER];
@@ -108,6 +109,8 @@ void heap_start(const struct heap_settings *settings, const char *tree);
  * there is none; *gate is then how the thread goes on. */
 struct heap_thread *heap_enter(uint32_t *gate);
 void heap_refuse(enum heap_loss why, uint64_t bytes);
+/* What the threads have not told yet, in sum; they go on meanwhile. */
+int64_t heap_untold(void);
 
 /* ---- heap_record.c: the gate is BUSY */
 void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,

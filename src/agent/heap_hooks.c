@@ -78,16 +78,25 @@ static void *store_or_null(size_t size, size_t align)
 
 #define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
 
-EXPORT void *malloc(size_t size)
+/* Apart, so that a call which is passed over need not save a register. */
+static __attribute__((noinline)) void *malloc_recorded(struct pass pass, size_t size,
+                                                       const struct heap_frame *caller)
 {
-    if (unlikely(!RESOLVED()))
-        return store_or_null(size, 16);
-    struct pass pass = pass_begin(CALLER, size);
-    if (skip(pass, size))
-        return heap_real.malloc(size);
     real_begin(pass);
     void *block = heap_real.malloc(size);
-    return record(pass, block, size, CALLER);
+    return record(pass, block, size, caller);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    struct pass pass = pass_begin(CALLER, size);
+    if (unlikely(!pass.thread && !RESOLVED()))
+        return store_or_null(size, 16);
+    if (skip(pass, size))
+        return heap_real.malloc(size);
+    void *block = malloc_recorded(pass, size, CALLER);
+    barrier(); /* our frame, which holds the caller's, stays until here */
+    return block;
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -178,10 +187,10 @@ EXPORT void free(void *block)
 {
     if (unlikely(!block || heap_store_has(block)))
         return;
-    if (unlikely(!RESOLVED()))
-        return;
+    /* Until the allocator is known, all blocks are of the store. */
     forget(block, CALLER);
-    heap_real.free(block);
+    if (likely(heap_real.free != NULL))
+        heap_real.free(block);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)

@@ -7,8 +7,6 @@
 
 #include "agent/real.h"
 
-#define STORE 65536
-
 struct heap_real heap_real;
 static struct {
     uint64_t start, end;
@@ -16,25 +14,20 @@ static struct {
 static uint32_t resolving;
 
 /* A block is preceded by its size. */
-static _Alignas(64) char store[STORE];
+_Alignas(64) char heap_store[HEAP_STORE];
 static size_t store_used;
 
 void *heap_store_take(size_t size, size_t align)
 {
     align = align < 16 ? 16 : align;
-    if (size > STORE || align > STORE)
+    if (size > HEAP_STORE || align > HEAP_STORE)
         return NULL;
     size_t at = __atomic_fetch_add(&store_used, size + align + 16, __ATOMIC_RELAXED);
-    if (at + size + align + 16 > STORE)
+    if (at + size + align + 16 > HEAP_STORE)
         return NULL;
-    uintptr_t block = ((uintptr_t)store + at + 16 + align - 1) & ~(uintptr_t)(align - 1);
+    uintptr_t block = ((uintptr_t)heap_store + at + 16 + align - 1) & ~(uintptr_t)(align - 1);
     memcpy((char *)block - 8, &size, sizeof size);
     return (void *)block;
-}
-
-bool heap_store_has(const void *block)
-{
-    return (uintptr_t)block - (uintptr_t)store < STORE;
 }
 
 size_t heap_store_size(const void *block)

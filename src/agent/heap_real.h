@@ -31,8 +31,16 @@ bool heap_real_resolve(void);
 /* Whether `address` is code of the allocator, or of ours: it left by a jump then. */
 bool heap_real_is_inside(uint64_t address);
 
+#define HEAP_STORE 65536
+extern char heap_store[HEAP_STORE];
+
 void *heap_store_take(size_t size, size_t align); /* NULL when it is used up */
-bool heap_store_has(const void *block);
+
+static inline bool heap_store_has(const void *block)
+{
+    return (uintptr_t)block - (uintptr_t)heap_store < HEAP_STORE;
+}
+
 size_t heap_store_size(const void *block);
 
 #endif

@@ -5,6 +5,7 @@
  */
 #include "agent/heap.h"
 
+#define ASKED_MAX 32 /* threads */
 #define LN2 0.693147180559945309417
 
 /* In exact mode every block stands for itself; in sampled mode for as many as were likely passed
@@ -102,8 +103,10 @@ static void tell_tree(struct heap_header *h, int64_t now)
     }
 }
 
-static void peak_raise(struct heap_header *h, uint64_t now, uint32_t threads)
+static void peak_raise(struct heap_header *h, int64_t told, uint32_t threads)
 {
+    int64_t sum = threads > 1 && threads <= ASKED_MAX ? told + heap_untold() : told;
+    uint64_t now = sum > 0 ? (uint64_t)sum : 0;
     uint64_t seen = __atomic_load_n(&h->peak_seen, __ATOMIC_RELAXED);
     while (now > seen && !__atomic_compare_exchange_n(&h->peak_seen, &seen, now, true,
                                                       __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -118,18 +121,33 @@ static void peak_raise(struct heap_header *h, uint64_t now, uint32_t threads)
     }
 }
 
-/* One thread tells of every new peak, so its peak is exact; of several each keeps at most its share
- * of a two-thousandth to itself. */
+/* How much may wait. One thread tells of every new peak, so its peak is exact. Several keep at most
+ * a two-thousandth to themselves where a peak is near, and more where it is not: they cannot reach
+ * it together, and before a new one is believed all are asked (if they are few). */
+static int64_t may_wait(const struct heap_header *h, int64_t now, uint32_t threads)
+{
+    if (now <= 0)
+        return 0;
+    if (threads <= 1)
+        return now >> 9;
+    int64_t least = (now >> 11) / threads, most = (now >> 7) / threads;
+    int64_t left = (int64_t)__atomic_load_n(&h->peak, __ATOMIC_RELAXED) - now;
+    if (threads > ASKED_MAX || left / (2 * (int64_t)threads) <= least)
+        return least;
+    left /= 2 * (int64_t)threads;
+    return left < most ? left : most;
+}
+
 void heap_flush(struct heap_thread *t)
 {
     struct heap_header *h = t->segment;
     int64_t now = __atomic_add_fetch(&h->total, t->delta, __ATOMIC_RELAXED);
     uint32_t threads = __atomic_load_n(&h->threads_live, __ATOMIC_RELAXED);
-    int64_t most = now <= 0 ? 0 : threads > 1 ? (now >> 11) / threads : now >> 9;
     t->delta = 0;
-    t->up = t->down = most;
     if (now > 0 && (uint64_t)now > __atomic_load_n(&h->peak, __ATOMIC_RELAXED))
-        peak_raise(h, (uint64_t)now, threads);
+        peak_raise(h, now, threads);
+    int64_t most = may_wait(h, now, threads);
+    t->up = t->down = most;
     int64_t left = (int64_t)__atomic_load_n(&h->peak, __ATOMIC_RELAXED) - now;
     if (threads <= 1 && left < most)
         t->up = left > 0 ? left : 0;

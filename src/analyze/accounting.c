@@ -4,22 +4,43 @@
 #include "analyze/report_internal.h"
 #include "base/memory.h"
 
-static void add_losses(struct view_section *s, const struct profile *p)
+/* "5 generated = 4 recorded + 1 lost" */
+static void add_balance(struct view_section *s, const char *line, const char *const ids[3],
+                        uint64_t recorded, uint64_t lost)
 {
-    uint64_t recorded = 0, lost = profile_lost(p);
-    for (size_t i = 0; i < p->events.len; i++)
-        recorded += p->events.data[i].samples;
-    view_fact(s, "samples", "generated", "generated", VIEW_COUNT, view_number(recorded + lost))
-        ->after = " generated";
-    struct view_fact *f =
-        view_fact(s, "samples", "recorded", "recorded", VIEW_COUNT, view_number(recorded));
+    view_fact(s, line, ids[0], "generated", VIEW_COUNT, view_number(recorded + lost))->after =
+        " generated";
+    struct view_fact *f = view_fact(s, line, ids[1], "recorded", VIEW_COUNT, view_number(recorded));
     f->before = " = ";
     f->after = " recorded";
     f->glued = true;
-    f = view_fact(s, "samples", "lost", "lost", VIEW_COUNT, view_number(lost));
+    f = view_fact(s, line, ids[2], "lost", VIEW_COUNT, view_number(lost));
     f->before = " + ";
     f->after = " lost";
     f->glued = true;
+}
+
+/* Every allocation counts once, under heap:allocated: the other events of the heap say what became
+ * of it. */
+static void add_losses(struct view_section *s, const struct profile *p)
+{
+    static const char *const of_samples[] = {"generated", "recorded", "lost"};
+    static const char *const of_allocations[] = {"allocations_generated", "allocations_recorded",
+                                                 "allocations_lost"};
+    uint64_t recorded = 0, allocations = 0, failed = 0;
+    for (size_t i = 0; i < p->events.len; i++)
+        if (!text_starts(profile_text(p, p->events.data[i].name), "heap:"))
+            recorded += p->events.data[i].samples;
+    for (size_t i = 0; i < p->heaps.len; i++) {
+        allocations += p->heaps.data[i].allocations;
+        failed += p->heaps.data[i].lost;
+    }
+    uint64_t lost = profile_lost(p);
+    lost -= failed < lost ? failed : lost;
+    if (p->heaps.len)
+        add_balance(s, "allocations", of_allocations, allocations, failed);
+    add_balance(s, "samples", of_samples, recorded, lost);
+    struct view_fact *f;
     uint64_t cut = p->cost.stacks_cut, stacks = cut + p->cost.stacks_whole;
     if (!stacks)
         return;

@@ -22,7 +22,8 @@ void changes_of_functions(const struct diff *d, struct changes *c)
         cost_by_key(&d->side[i].tree, key, costs[i], symbols);
     }
     for (uint32_t i = 0; i < symbols; i++)
-        if (costs[0][i].total_count || costs[1][i].total_count)
+        if (costs[0][i].total_count || costs[1][i].total_count || costs[0][i].total ||
+            costs[1][i].total)
             *vector_push(&c->all) = (struct change){
                 .id = i, .name = t->symbols.data[i].name, .cost = {costs[0][i], costs[1][i]}};
     free(key);
@@ -138,7 +139,7 @@ void diff_lines(struct view *v, const struct diff *d, uint64_t top, enum diff_so
         for (size_t i = 0; i < l.lines.len; i++) {
             const struct line *at = &l.lines.data[i];
             bool added;
-            if (!at->cost.total_count)
+            if (!at->cost.total_count && !at->cost.total)
                 continue;
             uint64_t id = *line_find(&known, &names, p, at, c.all.len, &added);
             if (added) {
@@ -222,7 +223,8 @@ void diff_stacks(struct view *v, const struct diff *d, uint64_t top, enum diff_s
     struct text name = TEXT_INIT;
     join_trees(d, &t, costs);
     for (uint32_t i = 0; i < t.nodes.len; i++)
-        if (costs[0][i].self_count || costs[1][i].self_count)
+        if (costs[0][i].self_count || costs[1][i].self_count || costs[0][i].self ||
+            costs[1][i].self)
             *vector_push(&c.all) = (struct change){
                 .id = i, .name = tree_symbol(&t, i)->name, .cost = {costs[0][i], costs[1][i]}};
     changes_sort(&c, d, sort);

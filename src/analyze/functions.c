@@ -16,7 +16,8 @@ static void shared_columns(const struct report *r, struct view_column *columns)
     columns[SELF_PERCENT] = (struct view_column){"self_percent", "%", VIEW_PERCENT, .bar = true};
     columns[TOTAL] = (struct view_column){"total", "total", kind};
     columns[TOTAL_PERCENT] = (struct view_column){"total_percent", "%", VIEW_PERCENT};
-    columns[SAMPLES] = (struct view_column){"self_samples", "samples", VIEW_COUNT, 120};
+    columns[SAMPLES] = (struct view_column){"self_samples", selection_noun(r->selection),
+                                            VIEW_COUNT, report_counts(r, 120)};
     columns[TOTAL_SAMPLES] =
         (struct view_column){"total_samples", "samples below", VIEW_COUNT, VIEW_MACHINES};
 }
@@ -67,7 +68,7 @@ static struct ranked *rank_symbols(const struct report *r, size_t *count)
     cost_by_key(t, key, costs, symbols);
     *count = 0;
     for (uint32_t i = 0; i < symbols; i++)
-        if (costs[i].total_count)
+        if (costs[i].total_count || costs[i].total)
             all[(*count)++] =
                 (struct ranked){.id = i, .name = t->symbols.data[i].name, .cost = costs[i]};
     rank(all, *count, r->sort);
@@ -173,7 +174,7 @@ static void section_modules(struct view *v, const struct report *r)
     }
     cost_by_key(t, key, costs, keys);
     for (uint32_t i = 0; i < keys; i++)
-        if (costs[i].total_count)
+        if (costs[i].total_count || costs[i].total)
             all[count++] =
                 (struct ranked){.id = i, .name = profile_module_name(p, i), .cost = costs[i]};
     rank(all, count, r->sort);

@@ -30,7 +30,8 @@ static struct view_section *add_table(struct view *v, const struct report *r, bo
         [SELF_PERCENT] = {"self_percent", "%", VIEW_PERCENT, .bar = true},
         [TOTAL] = {"total", "total", kind},
         [TOTAL_PERCENT] = {"total_percent", "%", VIEW_PERCENT},
-        [SAMPLES] = {"self_samples", "samples", VIEW_COUNT, 120},
+        [SAMPLES] = {"self_samples", selection_noun(r->selection), VIEW_COUNT,
+                     report_counts(r, 120)},
         [LINE] = {"line", "line", VIEW_NUMBER, listing ? 0 : VIEW_MACHINES},
         [NAME] = {"place", "place", VIEW_TEXT, listing ? VIEW_MACHINES : 0},
         [SOURCE] = {"source", "source", VIEW_TEXT, .fill = true, .cut = VIEW_CUT_END},
@@ -73,7 +74,7 @@ static struct view_value *put_line(struct view_section *s, const struct report *
 static void put_rest(struct view_section *s, const struct report *r, uint64_t self, uint64_t count,
                      const char *what)
 {
-    if (!count)
+    if (!count && !self)
         return;
     struct view_value *row = view_row(s, 0, VIEW_REST);
     put_cost(r, row, &(struct cost){.self = self, .self_count = count});
@@ -90,7 +91,7 @@ static void hottest_lines(struct view *v, const struct report *r)
     struct ranked *all = memory_array(l.lines.len + 1, sizeof *all);
     size_t count = 0;
     for (uint32_t i = 0; i < l.lines.len; i++)
-        if (l.lines.data[i].cost.total_count)
+        if (l.lines.data[i].cost.total_count || l.lines.data[i].cost.total)
             all[count++] = (struct ranked){
                 i, profile_text(p, p->functions.data[l.lines.data[i].function].file),
                 l.lines.data[i].cost};
@@ -173,7 +174,8 @@ static void put_function(struct view_section *s, const struct report *r, const s
     struct line *lines = memory_array(l->lines.len + 1, sizeof *lines);
     size_t count = 0;
     for (size_t i = 0; i < l->lines.len; i++)
-        if (l->lines.data[i].function == at->id && l->lines.data[i].cost.total_count)
+        if (l->lines.data[i].function == at->id &&
+            (l->lines.data[i].cost.total_count || l->lines.data[i].cost.total))
             lines[count++] = l->lines.data[i];
     struct text title = TEXT_INIT;
     const struct profile_function *f = &p->functions.data[at->id];
@@ -212,7 +214,8 @@ static struct ranked *chosen_functions(const struct report *r, const char *funct
         key[i] = match[i] ? i : TREE_NONE;
     cost_by_key(t, key, costs, t->symbols.len);
     for (uint32_t i = 0; i < t->symbols.len; i++)
-        if (match[i] && costs[i].total_count && t->symbols.data[i].function != PROFILE_NONE)
+        if (match[i] && (costs[i].total_count || costs[i].total) &&
+            t->symbols.data[i].function != PROFILE_NONE)
             all[(*count)++] =
                 (struct ranked){t->symbols.data[i].function, t->symbols.data[i].name, costs[i]};
     rank(all, *count, r->sort);

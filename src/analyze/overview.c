@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/report_internal.h"
+#include "analyze/heap_internal.h"
 #include "base/memory.h"
 
 /* How much of each table fits one screen. */
@@ -29,9 +29,14 @@ uint64_t report_shown(const struct report *r, uint64_t rows)
     return r->top;
 }
 
-static const char *plural(uint64_t n, const char *one, const char *many)
+const char *report_plural(uint64_t n, const char *one, const char *many)
 {
     return n == 1 ? one : many;
+}
+
+unsigned report_counts(const struct report *r, unsigned from_width)
+{
+    return r->selection->count || !r->selection->value ? from_width : VIEW_MACHINES;
 }
 
 /* Sum over the chosen events of all that was recorded, before threads and stacks were chosen. */
@@ -49,6 +54,8 @@ static void add_selected(struct view_section *s, const struct report *r, const c
 {
     const struct selection *sel = r->selection;
     uint64_t all = recorded_value(r);
+    struct text after = TEXT_INIT;
+    text_format(&after, " %s", selection_noun_of(sel, sel->count));
     view_fact(s, line, "event", "event", VIEW_TEXT, view_text(s, sel->label.data))->hidden =
         *line != 0;
     view_fact(s, line, "value", "selected", report_kind(r), view_number(sel->value));
@@ -57,8 +64,10 @@ static void add_selected(struct view_section *s, const struct report *r, const c
     f->before = " of ";
     f->glued = true;
     f->hidden = all == sel->value;
-    view_fact(s, line, "samples", "samples", VIEW_COUNT, view_number(sel->count))->after =
-        plural(sel->count, " sample", " samples");
+    f = view_fact(s, line, "samples", selection_noun(sel), VIEW_COUNT, view_number(sel->count));
+    f->after = arena_strdup(s->arena, after.data);
+    text_release(&after);
+    f->hidden = !sel->count && sel->value;
 }
 
 void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
@@ -78,8 +87,7 @@ static uint64_t duration_of(const struct profile *p)
     return p->end > p->start ? p->end - p->start : 0;
 }
 
-/* The command line as recorded, else the first program's. */
-static const char *command_of(const struct profile *p)
+const char *report_command(const struct profile *p)
 {
     const char *command = profile_meta_get(p, "command");
     const struct profile_process *q = first_process(p);
@@ -97,7 +105,8 @@ void section_run(struct view *v, const struct report *r)
     struct view_section *s = view_add(v, VIEW_FACTS, "run", "");
     const struct profile_process *q = first_process(p);
     struct text ended = TEXT_INIT;
-    view_fact(s, "", "command", "command", VIEW_TEXT, view_text(s, command_of(p)))->hidden = true;
+    view_fact(s, "", "command", "command", VIEW_TEXT, view_text(s, report_command(p)))->hidden =
+        true;
     if (q) {
         status_text(q, false, &ended);
         view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data));
@@ -149,14 +158,14 @@ void section_totals(struct view *v, const struct report *r)
             ->after = " of one CPU";
     uint64_t threads = chosen_threads(sel), processes = chosen_processes(sel);
     view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(processes))->after =
-        plural(processes, " process", " processes");
+        report_plural(processes, " process", " processes");
     view_fact(s, "in", "threads", "threads", VIEW_COUNT, view_number(threads))->after =
-        plural(threads, " thread", " threads");
+        report_plural(threads, " thread", " threads");
     const char *cpus = profile_meta_get(p, "cpus");
     uint64_t cpu_count = cpus ? strtoull(cpus, NULL, 10) : 0;
     if (cpu_count)
         view_fact(s, "in", "cpus", "CPUs", VIEW_COUNT, view_number(cpu_count))->after =
-            plural(cpu_count, " CPU", " CPUs");
+            report_plural(cpu_count, " CPU", " CPUs");
 }
 
 void section_notes(struct view *v, const struct report *r, size_t limit)
@@ -173,7 +182,7 @@ void section_notes(struct view *v, const struct report *r, size_t limit)
                 view_note(s, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
         }
     }
-    if (!r->selection->count)
+    if (selection_empty(r->selection))
         view_note(s, NOTE_WARNING,
                   p->cells.len ? "nothing that was recorded is selected"
                                : "there are no samples in this recording: the program did not run "
@@ -214,7 +223,7 @@ static bool shell_word(struct text *out, const char *word)
     return true;
 }
 
-static void suggest(struct view_section *s, const struct report *r, const char *command,
+void report_suggest(struct view_section *s, const struct report *r, const char *command,
                     const char *option, const char *word, const char *meaning)
 {
     struct text line = TEXT_INIT;
@@ -230,9 +239,7 @@ static void suggest(struct view_section *s, const struct report *r, const char *
     text_release(&line);
 }
 
-/* The name of the dearest function without its parameters, or NULL if it has none that can be asked
- * for. */
-static const char *top_function(const struct view_section *next, const struct view *v)
+const char *report_top_function(const struct view_section *next, const struct view *v)
 {
     const struct view_section *s = view_find(v, "functions");
     const struct view_value *name = s ? view_cell(s, 0, "name") : NULL;
@@ -250,30 +257,33 @@ void section_next(struct view *v, const struct report *r)
 {
     const struct profile *p = r->selection->profile;
     struct view_section *s = view_add(v, VIEW_COMMANDS, "next", "Next");
-    const char *top = top_function(s, v);
-    if (!r->selection->count) {
-        suggest(s, r, "report", " --notes", NULL, "why");
+    const char *top = report_top_function(s, v);
+    if (selection_empty(r->selection)) {
+        report_suggest(s, r, "report", " --notes", NULL, "why");
         return;
     }
     if (!p->symbolized && !top)
-        suggest(s, r, "symbolize", "", NULL, "find names");
-    suggest(s, r, "graph", "", NULL, "flame graph");
-    suggest(s, r, "report", " --tree", NULL, "call tree");
+        report_suggest(s, r, "symbolize", "", NULL, "find names");
+    report_suggest(s, r, "graph", "", NULL, "flame graph");
+    report_suggest(s, r, "report", " --tree", NULL, "call tree");
     if (top) {
-        suggest(s, r, "report", " --callers", top, "who calls it");
-        suggest(s, r, "report", " --lines", top, "its source lines");
+        report_suggest(s, r, "report", " --callers", top, "who calls it");
+        report_suggest(s, r, "report", " --lines", top, "its source lines");
     }
+    if (heap_recorded(p))
+        report_suggest(s, r, "report", " --heap", NULL, "its memory");
     if (view_find(v, "waits") && !r->selection->waits)
-        suggest(s, r, "report", " --event wall", NULL, "with its waits");
+        report_suggest(s, r, "report", " --event wall", NULL, "with its waits");
 }
 
 void report_overview(struct view *v, const struct report *r)
 {
     bool whole = !r->top;
     struct report part = *r;
-    view_init(v, "report", command_of(r->selection->profile), "functions");
+    view_init(v, "report", report_command(r->selection->profile), "functions");
     section_run(v, r);
     section_totals(v, r);
+    section_heap_line(v, r);
     part.top = whole ? 0 : SCREEN_PROCESSES;
     section_processes(v, &part);
     section_functions(v, r);

@@ -153,15 +153,26 @@ void status_text(const struct profile_process *q, bool brief, struct text *out)
     }
 }
 
-/* "1234 make -j8": the newest program, with its arguments if they are known. */
+static const char *arguments_of(const struct profile *p, uint32_t process)
+{
+    const struct profile_process *q = &p->processes.data[process];
+    return q->execs.len ? profile_text(p, q->execs.data[q->execs.len - 1].arguments) : "";
+}
+
+void process_text(const struct profile *p, uint32_t process, struct text *out)
+{
+    const char *arguments = arguments_of(p, process);
+    text_format(out, "%d %s", p->processes.data[process].pid,
+                *arguments ? arguments : profile_process_name(p, process));
+}
+
 static void put_identity(struct view_section *s, const struct profile *p, uint32_t process,
                          struct view_value *row)
 {
     const struct profile_process *q = &p->processes.data[process];
-    const struct profile_exec *e = q->execs.len ? &q->execs.data[q->execs.len - 1] : NULL;
-    const char *arguments = e ? profile_text(p, e->arguments) : "";
+    const char *arguments = arguments_of(p, process);
     struct text label = TEXT_INIT;
-    text_format(&label, "%d %s", q->pid, *arguments ? arguments : profile_process_name(p, process));
+    process_text(p, process, &label);
     row[NAME] = view_text(s, label.data);
     row[PID] = view_number((uint64_t)q->pid);
     row[COMM] = view_text(s, profile_process_name(p, process));
@@ -262,7 +273,8 @@ void section_processes(struct view *v, const struct report *r)
         [VALUE] = {"self", r->selection->label.data, kind},
         [PERCENT] = {"self_percent", "%", VIEW_PERCENT, .bar = true},
         [COUNTED] = {"cpu_counted", "by kernel", VIEW_DURATION},
-        [SAMPLES] = {"self_samples", "samples", VIEW_COUNT, 120},
+        [SAMPLES] = {"self_samples", selection_noun(r->selection), VIEW_COUNT,
+                     report_counts(r, 120)},
         [NAME] = {"process", "process", VIEW_TEXT},
         [ENDED] = {"ended", "ended", VIEW_TEXT},
         [MAX_RSS] = {"max_rss", "max RSS", VIEW_BYTES, 100},

@@ -25,11 +25,25 @@ void rank(struct ranked *all, size_t count, enum report_sort sort);
 void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
                   const char *main);
 enum view_kind report_kind(const struct report *r);
+/* The width from which a column of counts is shown: never, where nothing has one. */
+unsigned report_counts(const struct report *r, unsigned from_width);
 uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 
 /* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */
 void status_text(const struct profile_process *q, bool brief, struct text *out);
 
+const char *report_plural(uint64_t n, const char *one, const char *many);
+/* The command line as recorded, else the first program's. */
+const char *report_command(const struct profile *p);
+/* A command to type next; left out if its words cannot be shown as they are. */
+void report_suggest(struct view_section *s, const struct report *r, const char *command,
+                    const char *option, const char *word, const char *meaning);
+/* The name of the dearest function in `v` without its parameters, or NULL if it has none that can
+ * be asked for. */
+const char *report_top_function(const struct view_section *next, const struct view *v);
+
+/* "1234 make -j8": the newest program, with its arguments if they are known. */
+void process_text(const struct profile *p, uint32_t process, struct text *out);
 uint64_t chosen_processes(const struct selection *s); /* that have a thread in it */
 
 void section_functions(struct view *v, const struct report *r);

@@ -38,6 +38,40 @@ bool selection_event_waits(const struct profile *p, uint32_t event)
     return text_starts(profile_text(p, p->events.data[event].name), "off-cpu:");
 }
 
+/* The noun of the chosen events if they share one. */
+static const struct noun {
+    const char *event, *one, *many;
+} nouns[] = {{"heap:allocated", "allocation", "allocations"},
+             {"heap:temporary", "allocation", "allocations"},
+             {"heap:", "block", "blocks"},
+             {"", "sample", "samples"}};
+
+static const struct noun *noun_of(const struct selection *s)
+{
+    const struct noun *samples = &nouns[sizeof nouns / sizeof *nouns - 1], *common = NULL;
+    for (size_t i = 0; i < s->profile->events.len; i++) {
+        const struct noun *n = nouns;
+        if (!s->event[i])
+            continue;
+        while (!text_starts(profile_text(s->profile, s->profile->events.data[i].name), n->event))
+            n++;
+        if (common && strcmp(common->many, n->many))
+            return samples;
+        common = n;
+    }
+    return common ? common : samples;
+}
+
+const char *selection_noun(const struct selection *s)
+{
+    return noun_of(s)->many;
+}
+
+const char *selection_noun_of(const struct selection *s, uint64_t count)
+{
+    return count == 1 ? noun_of(s)->one : noun_of(s)->many;
+}
+
 static int fault_event(const struct profile *p, const char *name, struct error *err)
 {
     struct text list = TEXT_INIT;
@@ -96,7 +130,7 @@ static void choose_default_event(struct selection *s)
         return;
     }
     for (size_t i = 0; i < p->events.len; i++) {
-        if (p->events.data[i].samples) {
+        if (p->events.data[i].samples || p->events.data[i].value) {
             s->event[i] = true;
             return;
         }
@@ -322,6 +356,16 @@ static int choose_stacks(struct selection *s, const struct selection_options *o,
                      o->module ? "\"" : "");
 }
 
+void selection_add_up(struct selection *s)
+{
+    size_t cursor = 0;
+    s->value = s->count = 0;
+    for (const struct profile_cell *c; (c = selection_next(s, &cursor));) {
+        s->value += c->value;
+        s->count += c->count;
+    }
+}
+
 int selection_init(struct selection *s, const struct profile *p, const struct selection_options *o,
                    struct error *err)
 {
@@ -339,14 +383,30 @@ int selection_init(struct selection *s, const struct profile *p, const struct se
         result = choose_threads(s, o, err);
     if (!result)
         result = choose_stacks(s, o, err);
-    if (result)
-        return result;
-    size_t cursor = 0;
-    for (const struct profile_cell *c; (c = selection_next(s, &cursor));) {
-        s->value += c->value;
-        s->count += c->count;
+    if (!result)
+        selection_add_up(s);
+    return result;
+}
+
+void selection_init_event(struct selection *s, const struct selection *like, const char *event)
+{
+    const struct profile *p = like->profile;
+    uint32_t found = profile_event_find(p, event);
+    *s = (struct selection){.profile = p, .no_inline = like->no_inline, .label = TEXT_INIT};
+    s->event = memory_array(p->events.len + 1, sizeof *s->event);
+    s->thread = memory_array(p->threads.len + 1, sizeof *s->thread);
+    memcpy(s->thread, like->thread, p->threads.len * sizeof *s->thread);
+    if (like->stack) {
+        s->stack = memory_array(p->stacks.len, sizeof *s->stack);
+        memcpy(s->stack, like->stack, p->stacks.len * sizeof *s->stack);
     }
-    return 0;
+    text_add(&s->label, event);
+    s->unit = UNIT_BYTES;
+    if (found == PROFILE_NONE)
+        return;
+    s->event[found] = true;
+    s->unit = p->events.data[found].unit;
+    selection_add_up(s);
 }
 
 void selection_release(struct selection *s)

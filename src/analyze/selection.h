@@ -46,6 +46,8 @@ struct selection {
 int selection_init(struct selection *s, const struct profile *p, const struct selection_options *o,
                    struct error *err);
 void selection_release(struct selection *s);
+/* Computes the sums anew, for who has changed which threads or stacks are chosen. */
+void selection_add_up(struct selection *s);
 
 /* The next chosen cell at or after *cursor (start at 0), or NULL at the end. */
 const struct profile_cell *selection_next(const struct selection *s, size_t *cursor);
@@ -55,6 +57,18 @@ static inline bool selection_has(const struct selection *s, uint32_t event, uint
 {
     return s->event[event] && s->thread[thread] && (!s->stack || s->stack[stack]);
 }
+
+/* Is there nothing in it? What a stack held at a peak has a value and no count. */
+static inline bool selection_empty(const struct selection *s)
+{
+    return !s->value && !s->count;
+}
+/* What its counts count, many of it: "samples", "allocations", "blocks". */
+const char *selection_noun(const struct selection *s);
+/* One of it, or many. */
+const char *selection_noun_of(const struct selection *s, uint64_t count);
+/* The same threads and stacks with another event, of which there may be none. Release it. */
+void selection_init_event(struct selection *s, const struct selection *like, const char *event);
 
 /* Time spent waiting, not running? */
 bool selection_event_waits(const struct profile *p, uint32_t event);

@@ -79,7 +79,7 @@ void report_threads(struct view *v, const struct report *r)
         [VALUE] = {"self", r->selection->label.data, report_kind(r)},
         [PERCENT] = {"self_percent", "%", VIEW_PERCENT, .bar = true},
         [COUNTED] = {"cpu_counted", "by kernel", VIEW_DURATION},
-        [SAMPLES] = {"self_samples", "samples", VIEW_COUNT},
+        [SAMPLES] = {"self_samples", selection_noun(r->selection), VIEW_COUNT, report_counts(r, 0)},
         [TID] = {"tid", "tid", VIEW_NUMBER},
         [NAME] = {"name", "thread", VIEW_TEXT},
         [PROCESS] = {"process", "process", VIEW_TEXT},

@@ -39,6 +39,7 @@ struct member {
     struct agents_process process;
     int pidfd;
     bool gone; /* the process has ended */
+    bool over; /* that was so before the latest look at what it had to say */
     void *base;
     size_t size;
     struct segment_view *view;
@@ -481,7 +482,7 @@ static void members_drain(struct agents *a, bool finish, const struct agents_sin
     size_t kept = 0;
     for (size_t i = 0; i < a->members.len; i++) {
         struct member *m = a->members.data[i];
-        bool last = finish || has_ended(m); /* asked before draining: then nothing can come after */
+        bool last = finish || m->over;
         member_drain(m, last, sink, context);
         if (last) {
             map_remove(&a->epochs, (uint64_t)m->process.pid, 0);
@@ -505,6 +506,9 @@ static void callers_drain(struct agents *a, const struct agents_sink *sink, void
 
 void agents_drain(struct agents *a, const struct agents_sink *sink, void *context)
 {
+    /* Asked first: what a process sent, it sent before its end, so nothing can come after. */
+    for (size_t i = 0; i < a->members.len; i++)
+        a->members.data[i]->over = has_ended(a->members.data[i]);
     if (a->tree)
         a->tree->tick = clock_now();
     callers_drain(a, sink, context);

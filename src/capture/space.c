@@ -82,7 +82,7 @@ void space_map(struct space *s, const struct space_mapping *m, const struct rows
         gone++;
     if (gone < s->maps.len && s->maps.data[gone].start < m->end)
         s->maps.data[gone].start = m->end;
-    if (gone > at)
+    if (gone > at && gone < s->maps.len)
         memmove(s->maps.data + at, s->maps.data + gone,
                 (s->maps.len - gone) * sizeof *s->maps.data);
     s->maps.len -= gone - at;

@@ -1,9 +1,14 @@
 /* `sonde graph`: a flame graph, icicle or flame chart of a recording, as SVG or HTML. */
+#include <string.h>
+
+#include "analyze/curves.h"
 #include "analyze/flame.h"
+#include "analyze/heap.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/picture.h"
 #include "cmd/reading.h"
+#include "render/curves.h"
 #include "render/flame.h"
 
 /* Per cent. In an SVG a quarter of a pixel at the usual width; in a page only charts, which have a
@@ -13,7 +18,7 @@
 
 struct graph_options {
     const char *output, *title;
-    int kind, format;
+    int kind, format, heap;
     bool by_process, by_thread, addresses;
     double min;
     uint64_t width;
@@ -22,7 +27,14 @@ struct graph_options {
 
 static const struct graph_options defaults = {.width = 1200, .filter = FILTER_DEFAULTS};
 
-static const char *const kinds[] = {"flame", "icicle", "flamechart", NULL};
+static const char *const kinds[] = {"flame", "icicle", "flamechart", "threads", NULL};
+#define KIND_THREADS 3 /* after those of enum flame_kind */
+
+/* none stands for what is not said; peak is that of all processes together. */
+enum heap_part { HEAP_NONE, HEAP_PEAK, HEAP_TREE_PEAK, HEAP_LIVE, HEAP_ALLOCATED, HEAP_TEMPORARY };
+
+static const char *const heap_parts[] = {"none",      "peak",      "tree-peak", "live",
+                                         "allocated", "temporary", NULL};
 
 #define AT(kind, field) OPTION_##kind##_AT(struct graph_options, field)
 
@@ -33,7 +45,14 @@ static const struct option options[] = {
      .default_text = "by the ending of FILE",
      .help = "svg is one picture, also for image viewers; html is a page for large graphs."},
     {"kind", 'k', AT(CHOICE, kind), .placeholder = "KIND", .choices = kinds,
-     .help = "flame grows upwards, icicle downwards; flamechart shows each thread over time."},
+     .help = "flame grows upwards, icicle downwards; flamechart shows each thread over time. "
+             "threads draws the heap of each process and thread over time, and what is resident; "
+             "beside FILE, a text of the same name says who held what at the numbered peaks."},
+    {"heap", 0, AT(CHOICE, heap), .placeholder = "PART", .choices = heap_parts, .alone = "peak",
+     .default_text = "none",
+     .help = "Memory in place of time, of a recording made with --heap: what was held at the peak "
+             "(peak: of all processes together), what is "
+             "live at the end, all that was allocated, or what was freed at once."},
     {"title", 0, AT(TEXT, title), .placeholder = "TEXT", .default_text = "what ran",
      .help = "Heading."},
     {"by-process", 0, AT(FLAG, by_process), .group = "Shape",
@@ -54,6 +73,7 @@ static const struct command_example examples[] = {
     {"sonde graph app.sonde -o app.html", "a page to zoom and search in"},
     {"sonde graph app.sonde -o app.svg --kind icicle --by-thread", "a picture, threads apart"},
     {"sonde graph app.sonde -o wait.html --event wall", "running and waiting time together"},
+    {"sonde graph app.sonde -o heap.html --heap", "who held the memory at its peak"},
     {"sonde graph app.sonde -o start.html --kind flamechart --to 2s", "the first seconds in order"},
     {0}};
 
@@ -69,6 +89,22 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
     return reading_open(inv->argv[0], NULL, &lo, p, err);
 }
 
+static int choose(const struct graph_options *o, const struct profile *p, struct selection *s,
+                  struct error *err)
+{
+    static const char *const events[] = {[HEAP_TREE_PEAK] = "heap:tree-peak",
+                                         [HEAP_LIVE] = "heap:live",
+                                         [HEAP_ALLOCATED] = "heap:allocated",
+                                         [HEAP_TEMPORARY] = "heap:temporary"};
+    int result = filter_select(&o->filter, p, s, err);
+    if (result || o->heap == HEAP_NONE)
+        return result;
+    struct selection all = *s;
+    selection_init_event(s, &all, o->heap == HEAP_PEAK ? heap_peak_event(&all) : events[o->heap]);
+    selection_release(&all);
+    return 0;
+}
+
 static int draw(const struct invocation *inv, const struct profile *p, bool html, struct error *err)
 {
     const struct graph_options *o = inv->options;
@@ -77,10 +113,10 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     struct flame flame;
     bool chart = o->kind == FLAME_CHART;
     double min = invocation_given(inv, "min") ? o->min : !html ? SVG_MIN : chart ? CHART_MIN : 0;
-    int result = filter_select(&o->filter, p, &s, err);
+    int result = choose(o, p, &s, err);
     if (result)
         return result;
-    if (!s.count) {
+    if (selection_empty(&s)) {
         result = error_set(err, FAULT_MISSING,
                            "there is nothing to draw: %s holds no samples of \"%s\" in the part "
                            "that was chosen",
@@ -112,11 +148,59 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     return result;
 }
 
+/* app.svg -> app.txt */
+static void legend_path(struct text *out, const char *picture)
+{
+    const char *dot = strrchr(picture, '.'), *slash = strrchr(picture, '/');
+    size_t len = dot && (!slash || dot > slash) ? (size_t)(dot - picture) : strlen(picture);
+    text_add_len(out, picture, len);
+    text_add(out, ".txt");
+}
+
+static int draw_curves(const struct invocation *inv, const struct profile *p, bool html,
+                       struct error *err)
+{
+    const struct graph_options *o = inv->options;
+    struct selection s;
+    struct curves curves;
+    struct text out = TEXT_INIT, path = TEXT_INIT;
+    int result = filter_select(&o->filter, p, &s, err);
+    if (result)
+        return result;
+    const char *command = profile_meta_get(p, "command");
+    curves_init(&curves, &s);
+    curves_rank(&curves);
+    curves_svg(&(struct curves_picture){.curves = &curves,
+                                        .profile = p,
+                                        .title = o->title  ? o->title
+                                                 : command ? command
+                                                           : "sonde",
+                                        .width = (uint32_t)o->width},
+               html, &out);
+    result = picture_write_text(o->output, &out, err);
+    if (!result && strcmp(o->output, "-")) {
+        text_clear(&out);
+        curves_legend(&curves, &s, CURVES_SHOWN, &out);
+        legend_path(&path, o->output);
+        result = picture_write_text(path.data, &out, err);
+    }
+    text_release(&out);
+    text_release(&path);
+    curves_release(&curves);
+    selection_release(&s);
+    return result;
+}
+
 static int check(const struct graph_options *o, bool *html, struct error *err)
 {
     if (!o->output)
         return error_set(err, FAULT_USAGE,
                          "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
+    if (o->heap && (o->filter.events.len || o->kind >= FLAME_CHART))
+        return error_set(
+            err, FAULT_USAGE,
+            "--heap goes with neither --event nor --kind flamechart or threads: it chooses its "
+            "event itself, and that has sums, not times");
     int result = picture_format(o->output, (enum picture_format)o->format, html, err);
     return result ? result : filter_check(&o->filter, err);
 }
@@ -131,12 +215,17 @@ static int run(struct invocation *inv)
     profile_init(&profile);
     result = load(inv, &profile, &inv->error);
     const struct graph_options *o = inv->options;
+    if (!result && (o->heap || o->kind == KIND_THREADS) && !heap_recorded(&profile))
+        result = heap_missing(&profile, inv->argv[0], &inv->error);
     if (!result && o->kind == FLAME_CHART && profile.cells.len && !profile.samples.len)
         result = error_set(&inv->error, FAULT_MISSING,
                            "%s does not say when its samples were taken, so there is no flamechart "
                            "of it; try --kind flame",
                            inv->argv[0]);
-    if (!result)
+    if (!result && o->kind == KIND_THREADS) {
+        heap_skip_allocators(&profile);
+        result = draw_curves(inv, &profile, html, &inv->error);
+    } else if (!result)
         result = draw(inv, &profile, html, &inv->error);
     profile_release(&profile);
     return result;

@@ -79,6 +79,15 @@ int picture_write(const char *path, const struct flame_picture *picture, bool ht
     return output_close(&out, failed, err);
 }
 
+int picture_write_text(const char *path, const struct text *content, struct error *err)
+{
+    struct output out;
+    int result = output_open(&out, path, err);
+    if (result)
+        return result;
+    return output_close(&out, output_write(&out, content->data, content->len), err);
+}
+
 int picture_format(const char *path, enum picture_format format, bool *html, struct error *err)
 {
     *html = format == PICTURE_HTML;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "render/flame.h"
 
 enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
@@ -15,5 +16,7 @@ int picture_format(const char *path, enum picture_format format, bool *html, str
 /* Draws into the file; "-" is standard output. */
 int picture_write(const char *path, const struct flame_picture *picture, bool html,
                   struct error *err);
+/* A picture that is made already, or what belongs to one. */
+int picture_write_text(const char *path, const struct text *content, struct error *err);
 
 #endif

@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/heap.h"
 #include "analyze/report.h"
+#include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/printing.h"
@@ -12,12 +14,16 @@
 
 #define SCREEN_TOP 8
 #define TABLE_TOP 40
+#define SUPPRESSIONS_MAX (1 << 20)
 
 struct report_options {
     struct filter filter;
     uint64_t top, depth;
     double min;
     bool tree, lines, threads, processes, modules, notes;
+    bool heap, leaks, mem_lines, peaks, fail_on_leak;
+    const char *suppress;
+    struct peaks_options peak;
     const char *callers, *callees;
     int sort;
     bool json, csv;
@@ -45,6 +51,29 @@ static const struct option options[] = {
      .help = "Programs and libraries, and which of them lack symbols."},
     {"notes", 0, AT(FLAG, notes), .group = "Tables",
      .help = "All that the recorder had to say, and what it cost."},
+    {"heap", 0, AT(FLAG, heap), .group = "Memory",
+     .help = "The screen of the heap: its peak and who held it, what was not freed, what was freed "
+             "at once. Of recordings made with --heap, as all of these."},
+    {"leaks", 0, AT(FLAG, leaks), .group = "Memory",
+     .help = "What processes that ended by themselves had not freed, by stack."},
+    {"fail-on-leak", 0, AT(FLAG, fail_on_leak), .group = "Memory",
+     .help = "With --leaks: exit status 4 if there is one."},
+    {"suppress", 0, AT(TEXT, suppress), .placeholder = "FILE", .group = "Memory",
+     .help = "With --leaks: what is none. A line is the name of a function that is on the stack, "
+             "or of the module that asked for the memory (*, ? and [] match); # starts a "
+             "comment."},
+    {"mem-lines", 0, AT(FLAG, mem_lines), .group = "Memory",
+     .help = "Source lines by the bytes that they held at the peak, or by another --event; with a "
+             "FUNCTION after the recording, that function line by line."},
+    {"peaks", 0, AT(FLAG, peaks), .group = "Memory",
+     .help = "The peaks of all processes together over time."},
+    {"peak-size", 0, AT(SIZE, peak.size), .placeholder = "BYTES", .group = "Memory",
+     .default_text = "a tenth of the highest", .help = "With --peaks: how high one must be."},
+    {"peak-gap", 0, AT(DURATION, peak.gap), .placeholder = "TIME", .group = "Memory",
+     .default_text = "0", .help = "With --peaks: how far apart; of nearer ones the higher counts."},
+    {"peak-delta", 0, AT(SIZE, peak.delta), .placeholder = "BYTES", .group = "Memory",
+     .default_text = "a twentieth of the highest",
+     .help = "With --peaks: how far it must fall before there can be another."},
     {"top", 'n', AT(UNSIGNED, top), .placeholder = "N", .suffix = true, .group = "Shape",
      .default_text = "8 on the first screen, 40 in tables, all in JSON and CSV",
      .help = "Rows of a table; 0 for all."},
@@ -65,9 +94,14 @@ static const struct command_example examples[] = {
     {"sonde report app.sonde --callers memcpy", "who calls memcpy"},
     {"sonde report app.sonde --lines parse", "the source of parse, line by line"},
     {"sonde report app.sonde --event wall --tree", "running and waiting time, as a call tree"},
+    {"sonde report app.sonde --heap", "its memory: the peak, what was not freed"},
+    {"sonde report app.sonde --leaks --fail-on-leak", "exit status 4 if something was not freed"},
     {"sonde report app.sonde --json | jq '.sections.functions.rows[0]'",
      "the dearest function, for a script"},
     {0}};
+
+static const struct command_status statuses[] = {
+    {STATUS_LEAKED, "with --fail-on-leak: something was not freed"}, {0}};
 
 static const char *const see_also[] = {"run", "graph", "export", "symbolize", NULL};
 
@@ -89,7 +123,36 @@ static void add_nearest(const struct tree *t, const char *function, struct error
                   function);
 }
 
-/* The one table that was asked for, or the overview. */
+static bool of_heap(const struct report_options *o)
+{
+    return o->heap || o->leaks || o->mem_lines || o->peaks;
+}
+
+/* A recording of nothing but allocations shows them first. */
+static bool heap_screen(const struct profile *p, const struct report_options *o)
+{
+    return !o->filter.events.len && heap_alone(p);
+}
+
+static int make_leaks(struct view *v, const struct report *r, const struct report_options *o,
+                      struct error *err)
+{
+    char *text = NULL;
+    int rc = o->suppress ? io_slurp(o->suppress, SUPPRESSIONS_MAX, &text, NULL, err) : 0;
+    if (rc)
+        return rc;
+    struct suppressions quiet;
+    suppressions_init(&quiet);
+    if (text)
+        suppressions_add(&quiet, text);
+    if (report_leaks(v, r, &quiet) && o->fail_on_leak)
+        rc = STATUS_LEAKED;
+    suppressions_release(&quiet);
+    free(text);
+    return rc;
+}
+
+/* The one table that was asked for, or the overview. Returns a fault or an exit status. */
 static int make_view(struct view *v, const struct report *r, const struct invocation *inv,
                      struct error *err)
 {
@@ -103,7 +166,7 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         rc = report_callers(v, r, function, err);
     else if (o->callees)
         rc = report_callees(v, r, function, err);
-    else if (o->lines)
+    else if (o->lines || o->mem_lines)
         rc = report_lines(v, r, function, err);
     else if (o->tree)
         report_tree(v, r);
@@ -115,6 +178,12 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         report_modules(v, r);
     else if (o->notes)
         report_notes(v, r);
+    else if (o->peaks)
+        report_peaks(v, r, &o->peak);
+    else if (o->leaks)
+        rc = make_leaks(v, r, o, err);
+    else if (o->heap || heap_screen(r->selection->profile, o))
+        report_heap(v, r);
     else
         report_overview(v, r);
     if (rc == FAULT_MISSING && function)
@@ -125,10 +194,24 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
 static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
-    bool table = o->lines || o->threads || o->processes || o->modules;
+    bool table = o->lines || o->mem_lines || o->leaks || o->peaks || o->threads || o->processes ||
+                 o->modules;
     if (invocation_given(inv, "top"))
         return o->top;
     return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
+}
+
+/* What is looked at; of the heap its peak, if no other event is asked for. */
+static int choose(const struct report_options *o, const struct profile *p, struct selection *s,
+                  struct error *err)
+{
+    int rc = filter_select(&o->filter, p, s, err);
+    if (rc || !o->mem_lines || o->filter.events.len)
+        return rc;
+    struct selection all = *s;
+    selection_init_event(s, &all, heap_peak_event(&all));
+    selection_release(&all);
+    return 0;
 }
 
 static int show(struct invocation *inv, const struct profile *p)
@@ -137,7 +220,7 @@ static int show(struct invocation *inv, const struct profile *p)
     struct selection selection;
     struct tree tree;
     struct view view = {0};
-    int rc = filter_select(&o->filter, p, &selection, &inv->error);
+    int rc = choose(o, p, &selection, &inv->error);
     if (rc)
         return rc;
     tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
@@ -153,10 +236,12 @@ static int show(struct invocation *inv, const struct profile *p)
                        .source = excerpt_line,
                        .source_context = source};
     rc = make_view(&view, &r, inv, &inv->error);
-    if (!rc)
-        rc = view_print(&view, o->json, o->csv, &inv->error);
+    if (rc >= 0) {
+        int printed = view_print(&view, o->json, o->csv, &inv->error);
+        rc = printed ? printed : rc;
+    }
     /* A table without a single sample is an answer, but not the one that was asked for. */
-    if (!rc && !selection.count && !o->notes) {
+    if (!rc && selection_empty(&selection) && !o->notes && !of_heap(o) && !heap_alone(p)) {
         error_set(&inv->error, FAULT_MISSING,
                   "%s has no samples to show%s; `sonde report --notes` tells what the recorder met",
                   inv->argv[0], p->cells.len ? " in what was selected" : "");
@@ -173,18 +258,25 @@ static int check(const struct invocation *inv, struct error *err)
 {
     const struct report_options *o = inv->options;
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
-                 (o->callers != NULL) + (o->callees != NULL);
+                 (o->callers != NULL) + (o->callees != NULL) + o->heap + o->leaks + o->mem_lines +
+                 o->peaks;
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,
-            "one table at a time: choose one of --tree, --callers, --callees, --lines, "
-            "--threads, --processes, --modules and --notes");
+            "one table at a time: choose one of --tree, --callers, --callees, --lines, --threads, "
+            "--processes, --modules, --notes, --heap, --leaks, --mem-lines and --peaks");
+    if ((o->heap || o->leaks || o->peaks) && o->filter.events.len)
+        return error_set(err, FAULT_USAGE,
+                         "--heap, --leaks and --peaks choose their events themselves: leave out "
+                         "--event");
+    if ((o->fail_on_leak || o->suppress) && !o->leaks)
+        return error_set(err, FAULT_USAGE, "--fail-on-leak and --suppress go with --leaks");
     if (o->json && o->csv)
         return error_set(err, FAULT_USAGE, "--json and --csv exclude each other");
-    if (inv->argc > 1 && !o->lines)
+    if (inv->argc > 1 && !o->lines && !o->mem_lines)
         return error_set(err, FAULT_USAGE,
                          "one recording at a time: \"%s\" is one too many (a function may follow "
-                         "with --lines)",
+                         "with --lines or --mem-lines)",
                          inv->argv[1]);
     return filter_check(&o->filter, err);
 }
@@ -200,6 +292,10 @@ static int run(struct invocation *inv)
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
+    if (!rc && of_heap(o) && !heap_recorded(&profile))
+        rc = heap_missing(&profile, inv->argv[0], &inv->error);
+    if (!rc && (of_heap(o) || heap_screen(&profile, o)))
+        heap_skip_allocators(&profile);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);
@@ -223,6 +319,7 @@ const struct command command_report = {
     .operands_max = 2,
     .operand = "RECORDING",
     .examples = examples,
+    .statuses = statuses,
     .see_also = see_also,
     .run = run,
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "formats/call_graph.h"
+#include "formats/callgrind_read.h"
 
 struct callgrind_writer {
     const struct call_graph *g;
@@ -77,6 +78,16 @@ static void write_calls(struct callgrind_writer *w)
     }
 }
 
+/* Samples without a stack are in no function, but in the total. */
+static void write_stackless(struct callgrind_writer *w)
+{
+    uint64_t left = w->g->total;
+    for (size_t i = 0; i < w->g->nodes.len; i++)
+        left -= w->g->nodes.data[i].self;
+    if (left)
+        sink_format(w->out, "\nob=???\nfl=???\nfn=[no stack]\n0 %llu\n", (unsigned long long)left);
+}
+
 static const char *event_label(const struct profile *p, uint32_t event)
 {
     enum value_unit unit = p->events.data[event].unit;
@@ -104,6 +115,7 @@ static int callgrind_write(const struct profile *p, const struct export_options 
     if (g.edges.len)
         qsort(g.edges.data, g.edges.len, sizeof *g.edges.data, compare_edges);
     write_calls(&w);
+    write_stackless(&w);
     sink_format(out, "\ntotals: %llu\n", (unsigned long long)g.total);
     text_release(&command);
     names_release(&w.files);
@@ -118,5 +130,7 @@ const struct format format_callgrind = {
     .name = "callgrind",
     .description = "callgrind's format, for KCachegrind and callgrind_annotate",
     .extensions = extensions,
+    .detect = callgrind_detect,
+    .read = callgrind_read,
     .write = callgrind_write,
 };

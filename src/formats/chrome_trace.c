@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json.h"
+#include "formats/chrome_trace_read.h"
 #include "formats/places.h"
 
 #define GAP_DEFAULT 10000000ull /* ns that a sample covers when its event does not say */
@@ -30,15 +31,15 @@ static void put_time(struct trace_writer *w, const char *key, uint64_t ns)
     json_put_double(&w->json, key, (double)ns / 1000.0);
 }
 
+/* The outer span first: viewers take the first of two that are equal for the caller. */
 static void close_spans(struct trace_writer *w, uint32_t thread, size_t keep)
 {
     struct lane *lane = &w->lanes[thread];
     const struct profile_thread *t = &w->p->threads.data[thread];
-    while (lane->path.len > keep) {
-        uint32_t place = lane->path.data[--lane->path.len];
-        uint64_t since = lane->since.data[--lane->since.len];
+    for (size_t i = keep; i < lane->path.len; i++) {
+        uint64_t since = lane->since.data[i];
         text_clear(&w->name);
-        places_name(&w->places, place, &w->name);
+        places_name(&w->places, lane->path.data[i], &w->name);
         json_open_object(&w->json);
         json_put_string(&w->json, "ph", "X");
         json_put_string(&w->json, "name", w->name.data);
@@ -49,6 +50,8 @@ static void close_spans(struct trace_writer *w, uint32_t thread, size_t keep)
         put_time(w, "dur", lane->end - since);
         json_end(&w->json);
     }
+    if (keep < lane->path.len)
+        lane->path.len = lane->since.len = keep;
 }
 
 static void add_sample(struct trace_writer *w, uint32_t thread, uint32_t stack, uint64_t start,
@@ -156,5 +159,7 @@ const struct format format_chrome_trace = {
     .description = "trace events, for Perfetto and Chrome's tracing page",
     .extensions = extensions,
     .timed = true,
+    .detect = trace_detect,
+    .read = trace_read,
     .write = trace_write,
 };

@@ -4,14 +4,26 @@
 #include <string.h>
 
 extern const struct format format_pprof, format_folded, format_speedscope, format_chrome_trace,
-    format_gecko, format_callgrind, format_perf_data, format_dot, format_perf_script, format_json,
-    format_csv;
+    format_gecko, format_callgrind, format_dot, format_perf_data, format_perf_script,
+    format_gperftools_cpu, format_gperftools_heap, format_cpuprofile, format_json, format_csv;
 
 /* As help and messages list them. Longer extensions of the same end come first. */
 static const struct format *const formats[] = {
-    &format_pprof,       &format_folded,    &format_speedscope, &format_chrome_trace,
-    &format_gecko,       &format_callgrind, &format_dot,        &format_perf_data,
-    &format_perf_script, &format_json,      &format_csv,        NULL,
+    &format_pprof,
+    &format_folded,
+    &format_speedscope,
+    &format_chrome_trace,
+    &format_gecko,
+    &format_callgrind,
+    &format_dot,
+    &format_perf_data,
+    &format_perf_script,
+    &format_gperftools_cpu,
+    &format_gperftools_heap,
+    &format_cpuprofile,
+    &format_json,
+    &format_csv,
+    NULL,
 };
 
 const struct format *const *format_list(void)
@@ -65,7 +77,7 @@ void format_names(bool written, struct text *out)
 
 uint32_t format_main_event(const struct profile *p)
 {
-    static const char *const usual[] = {"cpu", "inuse_space"};
+    static const char *const usual[] = {"cpu", "inuse_space", "heap:live", "heap:allocated"};
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
         uint32_t event = profile_event_find(p, usual[i]);
         if (event != PROFILE_NONE && p->events.data[event].value)

@@ -27,8 +27,9 @@
 #define FEATURES 256
 #define RECORD_HEADER 8
 #define WINDOW ((size_t)256 * 1024)
-#define WINDOW_STACKS 4096 /* of long records that hold stacks, the first bytes nearly always do   \
-                            */
+#define WINDOW_STACKS                                                                              \
+    4096 /* of long records that hold stacks, the first bytes nearly always do                     \
+          */
 #define CHUNK ((size_t)256 * 1024) /* unpacked at a time */
 #define RATIO_MAX 4096             /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)

@@ -3,17 +3,15 @@
  * Paths come from the file and are hostile: only regular files are opened, read with
  * pread and bounds, and used only if their build-id is the one that was recorded.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "formats/maps.h"
 #include "formats/perf_data_internal.h"
 #include "unwind/walk.h"
 
@@ -104,24 +102,6 @@ static void place(struct perf_space *s, const struct perf_mapping *m)
     insert(s, at, m);
 }
 
-static int open_regular(const char *path, const struct profile_module *m)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    struct stat st;
-    uint8_t own[ROWS_BUILD_ID_MAX];
-    if (fd < 0)
-        return -1;
-    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    if (good && m->build_id_len) {
-        int n = rows_read_build_id(fd, own);
-        good = n >= m->build_id_len && !memcmp(own, m->build_id, m->build_id_len);
-    }
-    if (good)
-        return fd;
-    close(fd);
-    return -1;
-}
-
 /* The file behind a module of the profile, looked at once. */
 static struct perf_module *file_of(struct perf_data *d, uint32_t module)
 {
@@ -137,7 +117,7 @@ static struct perf_module *file_of(struct perf_data *d, uint32_t module)
         rows_read_memory(vdso, VDSO_BYTES_MAX, &f->rows);
     if (m->kind != CODE_ELF)
         return f;
-    int fd = open_regular(profile_text(d->im.profile, m->path), m);
+    int fd = maps_open(profile_text(d->im.profile, m->path), m->build_id, m->build_id_len);
     f->readable = fd >= 0;
     if (f->readable && d->stacks_copied)
         rows_open(fd, NULL, &f->rows);
@@ -156,13 +136,9 @@ static uint64_t bias_of(struct perf_data *d, struct perf_module *f, uint64_t sta
     uint64_t *known = map_get(&d->biases, f->module, offset);
     if (known)
         return start + *known;
-    if (f->readable) {
-        int fd = open_regular(profile_text(d->im.profile, m->path), m);
-        if (fd >= 0 && rows_read_bias(fd, start, offset, &bias))
-            bias = start - offset;
-        if (fd >= 0)
-            close(fd);
-    }
+    if (f->readable)
+        bias = maps_bias(profile_text(d->im.profile, m->path), m->build_id, m->build_id_len, start,
+                         offset);
     map_put(&d->biases, f->module, offset, bias - start, NULL);
     return bias;
 }

@@ -73,9 +73,33 @@ static const char *unit_name(enum value_unit unit)
     return unit == UNIT_NANOSECONDS ? "nanoseconds" : unit == UNIT_BYTES ? "bytes" : "count";
 }
 
+/* Readers of heap profiles know these names. */
+static const char *type_name(const struct profile *p, uint32_t event)
+{
+    static const struct {
+        const char *event, *type;
+    } heap[] = {{"heap:allocated", "alloc_space"},
+                {"heap:live", "inuse_space"},
+                {"heap:peak", "peak_space"},
+                {"heap:tree-peak", "tree_peak_space"},
+                {"heap:temporary", "temporary_space"}};
+    const char *name = profile_text(p, p->events.data[event].name);
+    for (size_t i = 0; i < sizeof heap / sizeof *heap; i++)
+        if (!strcmp(heap[i].event, name))
+            return heap[i].type;
+    return name;
+}
+
+/* The two halves of every heap profile go together. */
+static bool is_heap_half(const struct profile *p, uint32_t event)
+{
+    const char *name = profile_text(p, p->events.data[event].name);
+    return !strcmp(name, "heap:allocated") || !strcmp(name, "heap:live");
+}
+
 static void count_name(const struct pprof_writer *w, uint32_t event, struct text *out)
 {
-    const char *name = profile_text(w->p, w->p->events.data[event].name);
+    const char *name = type_name(w->p, event);
     size_t len = strlen(name);
     if (text_ends(name, "_space"))
         text_format(out, "%.*s_objects", (int)len - 6, name);
@@ -95,8 +119,9 @@ static void add_type(struct pprof_writer *w, const char *name, const char *unit)
 
 static bool counts_differ(const struct profile *p, uint32_t event)
 {
-    if (p->events.data[event].unit != UNIT_COUNT)
-        return true;
+    const struct profile_event *e = &p->events.data[event];
+    if (e->unit != UNIT_COUNT)
+        return e->samples || !e->value || is_heap_half(p, event);
     for (size_t i = 0; i < p->cells.len; i++)
         if (p->cells.data[i].event == event && p->cells.data[i].count != p->cells.data[i].value)
             return true;
@@ -114,9 +139,21 @@ static void add_columns(struct pprof_writer *w, uint32_t event)
         *vector_push(&w->columns) = (struct column){event, true};
         text_release(&name);
     }
-    add_type(w, profile_text(w->p, e->name), unit_name(e->unit));
+    add_type(w, type_name(w->p, event), unit_name(e->unit));
     send(w, PROFILE_SAMPLE_TYPE);
     *vector_push(&w->columns) = (struct column){event, false};
+}
+
+/* Of the heap, what was allocated and what is live, even if nothing is; the rest only if it is
+ * asked for. */
+static bool is_wanted(const struct profile *p, uint32_t event, uint32_t only)
+{
+    const struct profile_event *e = &p->events.data[event];
+    if (only != PROFILE_NONE)
+        return event == only || (is_heap_half(p, only) && is_heap_half(p, event));
+    if (text_starts(profile_text(p, e->name), "heap:"))
+        return is_heap_half(p, event);
+    return e->samples || e->value;
 }
 
 /* Other tools expect cpu to come first. */
@@ -128,16 +165,16 @@ static void send_types(struct pprof_writer *w, uint32_t only)
         return;
     }
     uint32_t first = profile_event_find(w->p, "cpu");
-    if (only != PROFILE_NONE || w->main_event == first)
-        add_columns(w, w->main_event);
-    for (uint32_t i = 0; only == PROFILE_NONE && i < w->p->events.len; i++)
-        if (i != first && (w->p->events.data[i].samples || w->p->events.data[i].value))
+    if (w->main_event == first)
+        add_columns(w, first);
+    for (uint32_t i = 0; i < w->p->events.len; i++)
+        if (i != first && is_wanted(w->p, i, only))
             add_columns(w, i);
     const struct profile_event *e = &w->p->events.data[w->main_event];
-    add_type(w, profile_text(w->p, e->name), unit_name(e->unit));
+    add_type(w, type_name(w->p, w->main_event), unit_name(e->unit));
     send(w, PROFILE_PERIOD_TYPE);
     send_uint(w, PROFILE_PERIOD, e->period);
-    send_uint(w, PROFILE_DEFAULT_TYPE, string(w, profile_text(w->p, e->name)));
+    send_uint(w, PROFILE_DEFAULT_TYPE, string(w, type_name(w->p, w->main_event)));
 }
 
 static int compare_cells(const void *a, const void *b, void *context)
@@ -151,13 +188,18 @@ static int compare_cells(const void *a, const void *b, void *context)
     return x->event < y->event ? -1 : x->event > y->event;
 }
 
-static void sort_cells(struct pprof_writer *w, uint32_t only)
+/* The cells that have a column. */
+static void sort_cells(struct pprof_writer *w)
 {
     const struct profile *p = w->p;
+    bool *wanted = memory_array(p->events.len + 1, sizeof *wanted);
     w->cells = memory_array(p->cells.len + 1, sizeof *w->cells);
+    for (size_t i = 0; i < w->columns.len; i++)
+        wanted[w->columns.data[i].event] = true;
     for (size_t i = 0; i < p->cells.len; i++)
-        if (only == PROFILE_NONE || p->cells.data[i].event == only)
+        if (wanted[p->cells.data[i].event])
             w->cells[w->cell_count++] = (uint32_t)i;
+    free(wanted);
     if (w->cell_count)
         qsort_r(w->cells, w->cell_count, sizeof *w->cells, compare_cells, p->cells.data);
 }
@@ -447,8 +489,8 @@ int pprof_write(const struct profile *p, const struct export_options *options, s
     w.frame_used = memory_array(p->frames.len + 1, sizeof *w.frame_used);
     w.function_used = memory_array(p->functions.len + 1, sizeof *w.function_used);
     w.main_event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
-    sort_cells(&w, options->event);
     send_types(&w, options->event);
+    sort_cells(&w);
     send_samples(&w);
     send_mappings(&w);
     send_locations(&w);

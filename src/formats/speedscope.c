@@ -5,6 +5,7 @@
  */
 #include "base/json.h"
 #include "formats/places.h"
+#include "formats/speedscope_read.h"
 #include "formats/thread_order.h"
 
 struct speedscope_writer {
@@ -122,5 +123,7 @@ const struct format format_speedscope = {
     .description = "speedscope's JSON, a profile a thread",
     .extensions = extensions,
     .timed = true,
+    .detect = speedscope_detect,
+    .read = speedscope_read,
     .write = speedscope_write,
 };

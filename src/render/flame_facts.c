@@ -101,9 +101,12 @@ void flame_add_facts(struct text *out, const struct flame_picture *picture)
         text_add(out, " in ");
         text_add_duration(out, p->end - p->start);
     }
+    if (s->count || !s->value) {
+        text_add(out, " · ");
+        text_add_count(out, s->count);
+        text_format(out, " %s", selection_noun_of(s, s->count));
+    }
     text_add(out, " · ");
-    text_add_count(out, s->count);
-    text_add(out, s->count == 1 ? " sample · " : " samples · ");
     text_add_count(out, profile_lost(p));
     text_add(out, " lost");
     if (cost >= 0)

@@ -197,6 +197,7 @@ static void put_facts(struct page *g)
     json_put_uint(&g->j, "extent", g->picture->flame->extent);
     json_put_uint(&g->j, "value", s->value);
     json_put_uint(&g->j, "samples", s->count);
+    json_put_string(&g->j, "noun", selection_noun_of(s, 1));
     json_put_uint(&g->j, "lost", profile_lost(p));
     json_put_uint(&g->j, "duration", p->end > p->start ? p->end - p->start : 0);
     json_put_uint(&g->j, "date", p->wall_start / 1000000);

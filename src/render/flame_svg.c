@@ -105,9 +105,11 @@ static void add_cost(struct svg *v, const struct flame_box *box)
     flame_add_percent(out, box->total, s->value);
     text_add(out, "), self ");
     flame_add_value(out, s->unit, box->self);
-    text_add(out, ", ");
-    text_add_count(out, box->total_count);
-    text_add(out, box->total_count == 1 ? " sample" : " samples");
+    if (box->total_count || !box->total) {
+        text_add(out, ", ");
+        text_add_count(out, box->total_count);
+        text_format(out, " %s", selection_noun_of(s, box->total_count));
+    }
 }
 
 /* The details that hovering shows; the first line is the name, alone. */

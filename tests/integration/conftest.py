@@ -41,6 +41,13 @@ def sonde_path(build):
     return path
 
 
+@pytest.fixture
+def without_asan(sonde_path):
+    """For what AddressSanitizer itself cannot bear."""
+    if b"__asan_init" in sonde_path.read_bytes():
+        pytest.skip("sonde is built with AddressSanitizer")
+
+
 @pytest.fixture(scope="session")
 def commands(sonde_path):
     """The names of the commands that sonde has."""

@@ -49,6 +49,7 @@ def test_t1_sigkill_at_any_instant(started, sonde_path, target, recording, tmp_p
         path.unlink()
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t2_the_core_survives(sonde, target, tmp_path, environment):
     pattern = open("/proc/sys/kernel/core_pattern").read().strip()
     if pattern.startswith(("|", "/")):
@@ -224,9 +225,11 @@ def test_t28_locked_memory(nobody, public_target, recording):
         return
     assert made.status == 0, made
     report = recording(path).report()
-    report.check_shares(most=60, some=30, least=10)
+    report.check_accounts()  # small rings lose more
+    assert report.share("main") > 90
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t28_processes(nobody):
     made = nobody("run", "-o", nobody.folder / "r.sonde", "--", "true",
                   preexec_fn=limited(resource.RLIMIT_NPROC, 1))
@@ -236,6 +239,7 @@ def test_t28_processes(nobody):
     assert not (nobody.folder / "r.sonde").exists()
 
 
+@pytest.mark.usefixtures("without_asan")
 def test_t28_address_space(harness):
     """Enough for the program but not for everything: an end in order, with the target's output."""
     run_of = harness("shares", 200000, preexec_fn=limited(resource.RLIMIT_AS, 256 << 20))

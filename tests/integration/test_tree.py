@@ -115,5 +115,5 @@ def test_a_build(harness, project):
     assert chain == ["cc1", "cc", "sh", "make"]
     assert all(row["status"] == 0 for row in rows.values())
     stacks = report.profiler
-    assert stacks["stacks"] > 300 and stacks["stacks_cut"] <= 0.01 * stacks["stacks"], stacks
+    assert stacks["stacks"] > 150 and stacks["stacks_cut"] <= 0.01 * stacks["stacks"], stacks
     report.check_accounts()

@@ -22,13 +22,13 @@ __attribute__((noinline)) static void throw_deep(int depth)
 
 static void throw_on()
 {
-    while (!stop) {
+    do { /* at least once, however late it comes to run */
         try {
             throw_deep(10);
         } catch (const std::runtime_error &) {
             caught++;
         }
-    }
+    } while (!stop);
 }
 
 int main(int argc, char **argv)

@@ -146,6 +146,9 @@ function change(box) {
   return b ? (b >= a ? '+' : '−') + Math.abs(100 * (b - a) / a).toFixed(1) + ' %' : 'gone';
 }
 
+/* What stacks held at a peak is not counted in samples or blocks. */
+const counted = data.samples > 0 || !data.value;
+
 function plural(n, word) {
   return counts.format(n) + ' ' + word + (n === 1 ? '' : 's');
 }

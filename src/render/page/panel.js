@@ -16,7 +16,7 @@ function showHeading() {
   if (data.compares) add(`${amount(boxes.before[0])} → ${amount(boxes.after[0])}`, data.event);
   else add(amount(data.value), data.event);
   if (data.duration) add(duration(data.duration), 'recorded');
-  add(counts.format(data.samples), data.samples === 1 ? 'sample' : 'samples');
+  if (counted) add(counts.format(data.samples), data.samples === 1 ? data.noun : `${data.noun}s`);
   add(counts.format(data.lost), 'lost', data.lost > 0);
   if (data.whole + data.cut) add(percent(data.whole, data.whole + data.cut), 'of stacks whole', data.cut > data.whole / 50);
   if (data.processes > 1 || data.threads > 1) {
@@ -105,7 +105,7 @@ function figures(box) {
   const body = element('tbody', {},
     line('Total', amount(boxes.total[box]), percent(boxes.total[box], whole)),
     line('Self', amount(boxes.self[box]), percent(boxes.self[box], whole)),
-    line('Samples', counts.format(boxes.count[box]), counts.format(boxes.selfCount[box]) + ' self'));
+    ...(counted ? [line(`${data.noun[0].toUpperCase()}${data.noun.slice(1)}s`, counts.format(boxes.count[box]), counts.format(boxes.selfCount[box]) + ' self')] : []));
   if (data.compares) {
     body.append(line('Before', amount(boxes.before[box]), percent(boxes.before[box], boxes.before[0])),
       line('After', amount(boxes.after[box]), percent(boxes.after[box], boxes.after[0])),
@@ -167,7 +167,7 @@ function showTip(box, x, y) {
   const origin = [data.tones[toneOf(box)], moduleOf(symbol), place].filter((part) => part && part !== 'group').join(' · ');
   tip.replaceChildren(
     element('b', { textContent: nameOf(symbol) }),
-    element('div', { textContent: `${amount(boxes.total[box])} · ${percent(boxes.total[box], whole)} · ${plural(boxes.count[box], 'sample')}${time}` }),
+    element('div', { textContent: `${amount(boxes.total[box])} · ${percent(boxes.total[box], whole)} ${counted ? ` · ${plural(boxes.count[box], data.noun)}` : ''}${time}` }),
     element('div', { hidden: !data.compares, textContent: data.compares
       ? `${amount(boxes.before[box])} → ${amount(boxes.after[box])} · ${change(box)}` : '' }),
     element('div', { textContent: `self ${amount(boxes.self[box])} · ${percent(boxes.self[box], whole)}` }),

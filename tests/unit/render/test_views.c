@@ -11,12 +11,15 @@
 
 #include <cmocka.h>
 
+#include "analyze/heap.h"
 #include "analyze/report.h"
 #include "base/io.h"
+#include "render/curves.h"
 #include "render/csv.h"
 #include "render/excerpt.h"
 #include "render/terminal.h"
 #include "render/view_json.h"
+#include "heap_profile.h"
 #include "render_sample.h"
 
 static struct profile sample;
@@ -143,6 +146,63 @@ static void test_tables_on_terminals(void **state)
     view_release(&v);
 }
 
+static void test_heap_on_terminals(void **state)
+{
+    (void)state;
+    struct heap_profile heap;
+    struct selection all;
+    struct suppressions quiet;
+    struct error err = {0};
+    struct view v;
+    heap_profile_init(&heap);
+    heap_skip_allocators(&heap.p);
+    assert_int_equal(selection_init(&all, &heap.p, NULL, &err), 0);
+    struct report r = {.selection = &all, .file = "app.sonde", .top = 8};
+    report_heap(&v, &r);
+    on_terminal(&v, "heap-80.txt", 80);
+    on_terminal(&v, "heap-160.txt", 160);
+    view_release(&v);
+    suppressions_init(&quiet);
+    assert_int_equal(report_leaks(&v, &r, &quiet), 600);
+    on_terminal(&v, "leaks-80.txt", 80);
+    suppressions_release(&quiet);
+    view_release(&v);
+    report_peaks(&v, &r, &(struct peaks_options){0});
+    on_terminal(&v, "peaks-80.txt", 80);
+    view_release(&v);
+    selection_release(&all);
+    profile_release(&heap.p);
+}
+
+static void test_curves(void **state)
+{
+    (void)state;
+    struct heap_profile heap;
+    struct selection all;
+    struct curves curves;
+    struct error err = {0};
+    struct text out = TEXT_INIT;
+    heap_profile_init(&heap);
+    heap_skip_allocators(&heap.p);
+    assert_int_equal(selection_init(&all, &heap.p, NULL, &err), 0);
+    curves_init(&curves, &all);
+    curves_rank(&curves);
+    assert_int_equal(curves.all.len, 2);
+    assert_int_equal(curves.all.data[0].process, heap.server);
+    curves_svg(&(struct curves_picture){&curves, &heap.p, "a <b> & \"c\"", 900}, false, &out);
+    compare("curves.svg", &out);
+    text_clear(&out);
+    curves_legend(&curves, &all, CURVES_SHOWN, &out);
+    assert_string_equal(out.data, "1: server>src/app.cc:60:serve=>30000\n"
+                                  "2: shell>src/app.cc:20:load(int)=>4000\n"
+                                  "2: shell>src/app.cc:400:_IO_file_doallocate=>1024\n"
+                                  "2: shell>src/app.cc:44:keep=>500\n");
+    text_release(&out);
+    curves_release(&curves);
+    selection_release(&all);
+    profile_release(&heap.p);
+}
+
 static void write_json(const struct view *v, struct text *out)
 {
     struct json j;
@@ -241,6 +301,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overview_on_terminals),
         cmocka_unit_test(test_tables_on_terminals),
+        cmocka_unit_test(test_heap_on_terminals),
+        cmocka_unit_test(test_curves),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_csv),
         cmocka_unit_test(test_source_lines),

@@ -1,0 +1,56 @@
+/*
+ * What a recording says about memory: the screen of `sonde report --heap`, leaks, peaks. The
+ * events are those of struct profile_heap. As in report.h, nothing is read or printed here.
+ */
+#ifndef SONDE_ANALYZE_HEAP_H
+#define SONDE_ANALYZE_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analyze/report.h"
+
+bool heap_recorded(const struct profile *p);
+/* Says why it is not. */
+int heap_missing(const struct profile *p, const char *file, struct error *err);
+/* ... and no samples of anything else. */
+bool heap_alone(const struct profile *p);
+
+/*
+ * Charges what the heap's events count to whom asked the allocator: malloc's own frames,
+ * operator new, containers' allocators and the like go from the inner end of their stacks. For
+ * a profile that is read afterwards and no more: its index of cells is not kept.
+ */
+void heap_skip_allocators(struct profile *p);
+
+/* The event that says what stacks held at the peak of what is selected: of the one process, or
+ * of the whole tree. */
+const char *heap_peak_event(const struct selection *s);
+
+/* The events are chosen here; of r->selection the threads and stacks count. r->tree is not read. */
+void report_heap(struct view *v, const struct report *r);
+
+/* Patterns of leaks that are none: globs, one a line, of a function anywhere on the stack or of
+ * the module that asked for the memory. Empty lines and those that start with # say nothing. */
+struct suppressions {
+    VECTOR(char *) patterns;
+};
+
+void suppressions_init(struct suppressions *s); /* with those that every program would need */
+void suppressions_add(struct suppressions *s, const char *text);
+void suppressions_release(struct suppressions *s);
+
+/* What processes that ended in order had not freed, by stack. Returns the bytes that are not
+ * suppressed. */
+uint64_t report_leaks(struct view *v, const struct report *r, const struct suppressions *quiet);
+
+struct peaks_options {
+    uint64_t size;  /* bytes; 0: a tenth of the highest */
+    uint64_t gap;   /* ns between two; of nearer ones the higher counts */
+    uint64_t delta; /* bytes that it must fall by before the next; 0: a twentieth of the highest */
+};
+
+/* The peaks of the curve of all selected processes together. */
+void report_peaks(struct view *v, const struct report *r, const struct peaks_options *o);
+
+#endif

@@ -1,0 +1,103 @@
+/* Mappings as text; see maps.h. */
+#include "formats/maps.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unwind/rows.h"
+
+int maps_open(const char *path, const uint8_t *build_id, size_t len)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    uint8_t own[ROWS_BUILD_ID_MAX];
+    if (fd < 0)
+        return -1;
+    bool good = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (good && len)
+        good = rows_read_build_id(fd, own) >= (int)len && !memcmp(own, build_id, len);
+    if (good)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+uint64_t maps_bias(const char *path, const uint8_t *build_id, size_t len, uint64_t start,
+                   uint64_t offset)
+{
+    uint64_t bias = start - offset;
+    int fd = maps_open(path, build_id, len);
+    if (fd >= 0 && rows_read_bias(fd, start, offset, &bias))
+        bias = start - offset;
+    if (fd >= 0)
+        close(fd);
+    return bias;
+}
+
+/* "START-END PERMS OFFSET DEVICE INODE  PATH", numbers in hex. */
+int maps_line(struct maps *m, struct import *im, const char *line, struct error *err)
+{
+    char *at;
+    struct maps_entry e = {.start = strtoull(line + strspn(line, " \t"), &at, 16)};
+    if (*at != '-')
+        return 0;
+    e.end = strtoull(at + 1, &at, 16);
+    if (*at != ' ' || e.end <= e.start)
+        return 0;
+    const char *permissions = at + strspn(at, " ");
+    size_t len = strcspn(permissions, " ");
+    if (len < 3 || permissions[2] != 'x')
+        return 0;
+    uint64_t offset = strtoull(permissions + len, &at, 16);
+    at += strspn(at, " ");
+    for (int i = 0; i < 2; i++) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    const char *path = at;
+    e.module = import_module(im, path);
+    if (e.module == PROFILE_NONE || m->list.len >= IMPORT_MODULES_MAX * 4)
+        return import_too_many(im, "mappings", IMPORT_MODULES_MAX, err);
+    e.bias = *path == '/'              ? maps_bias(path, NULL, 0, e.start, offset)
+             : !strcmp(path, "[vdso]") ? e.start
+                                       : 0;
+    *vector_push(&m->list) = e;
+    return 0;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct maps_entry *a = left, *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+void maps_finish(struct maps *m)
+{
+    if (m->list.len)
+        qsort(m->list.data, m->list.len, sizeof *m->list.data, compare);
+}
+
+uint32_t maps_frame(const struct maps *m, struct import *im, uint64_t address)
+{
+    size_t low = 0, high = m->list.len;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (m->list.data[mid].end <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < m->list.len && m->list.data[low].start <= address)
+        return profile_frame_add(im->profile, m->list.data[low].module,
+                                 address - m->list.data[low].bias);
+    uint32_t unknown = import_module(im, "");
+    return profile_frame_add(im->profile, unknown == PROFILE_NONE ? 0 : unknown, address);
+}
+
+void maps_release(struct maps *m)
+{
+    vector_release(&m->list);
+}

@@ -1,0 +1,137 @@
+"""Files of other profilers, made here by those profilers, against what their own tools print."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.needs("import")
+PROFILER = "libprofiler.so.0"
+
+
+def functions(sonde, path, *options):
+    done = sonde("report", path, "--json", "--top", "0", *options)
+    assert done.status == 0, done
+    return done.json["sections"]["functions"]["rows"]
+
+
+def needs(*programs):
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"there is no {', '.join(missing)} here")
+
+
+def pprof_text(program, path, *options):
+    """{function: (own, with callees)} as google-pprof prints."""
+    text = subprocess.run(["google-pprof", "--text", *options, program, path], text=True,
+                          capture_output=True, check=True, timeout=60).stdout
+    rows = re.findall(r"^\s*(\d+)\s+[\d.]+%\s+[\d.]+%\s+(\d+)\s+[\d.]+%\s+(\S+)", text, re.M)
+    return {name: (int(own), int(total)) for own, total, name in rows}
+
+
+def test_gperftools_cpu(sonde, target, tmp_path, environment):
+    needs("google-pprof")
+    path = tmp_path / "cpu.prof"
+    subprocess.run([target("shares")], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL,
+                   env={**environment, "LD_PRELOAD": PROFILER, "CPUPROFILE": str(path),
+                        "CPUPROFILE_FREQUENCY": "500"})
+    if not path.exists():
+        pytest.skip("gperftools' profiler is not here")
+    truth = pprof_text(target("shares"), path)
+    ours = {row["name"]: (row["self_samples"], row["total_samples"])
+            for row in functions(sonde, path) if row["module"] == "shares"}
+    assert ours["main"] == truth["main"]
+    for name in ("most", "some", "least"):
+        assert ours[name] == truth[name], (ours, truth)
+
+
+@pytest.fixture
+def heap(tmp_path):
+    needs("cc")
+    (tmp_path / "heap.c").write_text("""
+        #include <stdlib.h>
+        #define KEEP __attribute__((noinline, noclone))
+        void *volatile kept;
+        KEEP void small(void) { kept = malloc(100); }
+        KEEP void large(void) { kept = malloc(100000); }
+        int main(void) {
+            for (int i = 0; i < 1000; i++) { small(); if (i % 2) free(kept); }
+            for (int i = 0; i < 50; i++) large();
+            return 0; }""")
+    subprocess.run(["cc", "-g", "-O1", "-o", tmp_path / "heap", tmp_path / "heap.c"], check=True)
+    return tmp_path / "heap"
+
+
+def test_gperftools_heap(sonde, heap, tmp_path, environment):
+    needs("google-pprof")
+    subprocess.run([heap], check=True, stderr=subprocess.DEVNULL,
+                   env={**environment, "LD_PRELOAD": "libtcmalloc.so.4",
+                        "HEAPPROFILE": str(tmp_path / "hp")})
+    files = sorted(tmp_path.glob("hp.*.heap"))
+    if not files:
+        pytest.skip("tcmalloc is not here")
+    for options, event in ((["--show_bytes"], "inuse_space"),
+                           (["--show_bytes", "--alloc_space"], "alloc_space")):
+        truth = pprof_text(heap, files[-1], *options)
+        ours = {row["name"]: (row["self"], row["total"])
+                for row in functions(sonde, files[-1], "--event", event)}
+        for name in ("small", "large", "main"):
+            assert ours[name] == truth[name], (event, ours, truth)
+
+
+def test_callgrind(sonde, heap, tmp_path):
+    needs("valgrind", "callgrind_annotate")
+    path = tmp_path / "cg.out"
+    subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", heap],
+                   check=True, capture_output=True, timeout=60)
+    text = subprocess.run(["callgrind_annotate", "--threshold=100", path], check=True, text=True,
+                          capture_output=True).stdout
+    total = int(re.search(r"([\d,]+) \(100.0%\)  PROGRAM TOTALS", text)[1].replace(",", ""))
+    truth = {}
+    for cost, name in re.findall(r"^\s*([\d,]+) \([ \d.]+%\)  \S+?:(small|large|main)\b", text, re.M):
+        truth[name] = truth.get(name, 0) + int(cost.replace(",", ""))
+    rows = functions(sonde, path)
+    assert sum(row["self"] for row in rows) == total
+    assert {row["name"]: row["self"] for row in rows if row["name"] in truth} == truth != {}
+
+
+def test_node(sonde, tmp_path):
+    needs("node")
+    (tmp_path / "x.js").write_text("function hot(){let s=0;for(let i=0;i<3e7;i++)s+=i%7;return s}\n"
+                                   "for(let i=0;i<5;i++)hot();\n")
+    subprocess.run(["node", "--cpu-prof", "--cpu-prof-name=x.cpuprofile",
+                    f"--cpu-prof-dir={tmp_path}", tmp_path / "x.js"], check=True, timeout=60)
+    made = json.loads((tmp_path / "x.cpuprofile").read_text())
+    idle = {node["id"] for node in made["nodes"] if node["callFrame"]["functionName"] == "(idle)"}
+    rows = functions(sonde, tmp_path / "x.cpuprofile")
+    assert sum(row["self_samples"] for row in rows) == \
+        sum(node not in idle for node in made["samples"])
+    hot = next(row for row in rows if row["name"] == "hot")
+    assert hot["self_percent"] > 50 and hot["module"] == "x.js" and hot["line"] == 1
+
+
+def test_a_trace_is_a_timeline(sonde, tmp_path):
+    events = [{"ph": "X", "name": "outer", "pid": 7, "tid": 1, "ts": 0, "dur": 1000},
+              {"ph": "X", "name": "inner", "pid": 7, "tid": 1, "ts": 200, "dur": 300}]
+    (tmp_path / "t.json").write_text(json.dumps({"traceEvents": events}))
+    rows = {row["name"]: (row["self"], row["total"]) for row in functions(sonde, tmp_path / "t.json")}
+    assert rows == {"outer": (700000, 1000000), "inner": (300000, 300000)}
+    assert sonde("graph", tmp_path / "t.json", "-o", tmp_path / "t.svg", "--kind",
+                 "flamechart").status == 0
+
+
+@pytest.mark.parametrize("name", ["speedscope", "callgrind", "chrome-trace"])
+def test_what_we_write_we_read(sonde, target, tmp_path, name):
+    assert sonde("run", "-o", tmp_path / "r.sonde", "--", target("shares")).status == 0
+    assert sonde("export", tmp_path / "r.sonde", "-f", name, "-o", tmp_path / "x").status == 0
+    before = functions(sonde, tmp_path / "r.sonde")
+    after = {row["name"]: row for row in functions(sonde, tmp_path / "x")}
+    whole = sum(row["self"] for row in before)
+    for row in before:
+        if row["self_percent"] > 5:
+            # A trace rounds where samples overlap; the others keep every nanosecond.
+            slack = 0.02 * whole if name == "chrome-trace" else 0
+            assert abs(after[row["name"]]["self"] - row["self"]) <= slack, (row, after)
