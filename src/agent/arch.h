@@ -31,6 +31,11 @@ uint64_t arch_ip(const void *ucontext);
  * be readable. Signal-safe. */
 bool arch_restart(void *ucontext);
 
+/* If the interrupted code is about to see that a blocking write to a pipe, socket or terminal wrote
+ * less than it was asked to, which without a signal does not happen, writes the rest. Blocks as the
+ * program would have; conditions as above. Signal-safe. */
+void arch_complete(void *ucontext);
+
 #define raw0(n) raw_syscall((n), 0, 0, 0, 0, 0, 0)
 #define raw1(n, a) raw_syscall((n), (long)(a), 0, 0, 0, 0, 0)
 #define raw2(n, a, b) raw_syscall((n), (long)(a), (long)(b), 0, 0, 0, 0)

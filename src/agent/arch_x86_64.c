@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
@@ -41,17 +42,52 @@ static bool is_wait(uint32_t number)
     }
 }
 
+/* The number of the system call that the ip has just left, as glibc calls them: "mov $n, %eax;
+ * syscall"; UINT32_MAX if it has not. */
+static uint32_t call_before(const uint8_t *code)
+{
+    uint32_t number;
+    if (code[-2] != 0x0f || code[-1] != 0x05 || code[-7] != 0xb8)
+        return UINT32_MAX;
+    memcpy(&number, code - 6, sizeof number);
+    return number;
+}
+
+/* Only these wait in the midst of a write. */
+static bool may_wait(int fd)
+{
+    struct stat st;
+    return raw2(SYS_fstat, fd, &st) == 0 &&
+           (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+void arch_complete(void *ucontext)
+{
+    ucontext_t *uc = ucontext;
+    greg_t *reg = uc->uc_mcontext.gregs;
+    uint64_t done = (uint64_t)reg[REG_RAX], wanted = (uint64_t)reg[REG_RDX];
+    if (reg[REG_RAX] <= 0 || done >= wanted)
+        return;
+    uint32_t number = call_before((const uint8_t *)(uintptr_t)reg[REG_RIP]);
+    if ((number != SYS_write && number != SYS_sendto) || !may_wait((int)reg[REG_RDI]))
+        return;
+    while (done < wanted) {
+        long more = raw6(number, reg[REG_RDI], reg[REG_RSI] + (greg_t)done, wanted - done,
+                         reg[REG_R10], reg[REG_R8], reg[REG_R9]);
+        if (more <= 0)
+            break;
+        done += (uint64_t)more;
+    }
+    reg[REG_RAX] = (greg_t)done;
+}
+
 bool arch_restart(void *ucontext)
 {
     ucontext_t *uc = ucontext;
     greg_t *reg = uc->uc_mcontext.gregs;
     if (reg[REG_RAX] != -EINTR)
         return false;
-    const uint8_t *code = (const uint8_t *)(uintptr_t)reg[REG_RIP];
-    if (code[-2] != 0x0f || code[-1] != 0x05 || code[-7] != 0xb8)
-        return false;
-    uint32_t number;
-    memcpy(&number, code - 6, sizeof number);
+    uint32_t number = call_before((const uint8_t *)(uintptr_t)reg[REG_RIP]);
     if (!is_wait(number))
         return false;
     reg[REG_RAX] = number;

@@ -98,8 +98,8 @@ static void restart(void *ucontext)
     struct unwind_module code;
     uint64_t ip = arch_ip(ucontext);
     if (agent_settings.signal == SIGRTMAX && unwind_map_find(&agent_map, ip, &code) &&
-        ip - code.start >= arch_code_before)
-        arch_restart(ucontext);
+        ip - code.start >= arch_code_before && !arch_restart(ucontext) && !agent_quiet)
+        arch_complete(ucontext);
 }
 
 static void on_clock(struct agent_thread *t, void *ucontext)

@@ -18,7 +18,7 @@
 #include "capture/session_internal.h"
 #include "unwind/walk.h"
 
-#define RING_PYTHON (1u << 18) /* recursion makes long samples */
+#define RING_PYTHON (1u << 19) /* recursion makes long samples */
 
 /* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
  */
