@@ -145,6 +145,30 @@ bool launch_find(const char *name, char *out, size_t size)
     return false;
 }
 
+/* "python", "python3", "python3.11". */
+static bool is_python_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    return !strncmp(name, "python", 6) && !name[6 + strspn(name + 6, "0123456789.")];
+}
+
+bool launch_is_python(const char *name)
+{
+    char path[4096], line[256] = "";
+    if (is_python_name(name))
+        return true;
+    if (!launch_find(name, path, sizeof path))
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = io_read(fd, line, sizeof line - 1);
+    close(fd);
+    line[n > 0 ? n : 0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    return line[0] == '#' && line[1] == '!' && strstr(line, "python");
+}
+
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err)
 {
     cpu_set_t allowed;

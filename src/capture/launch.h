@@ -38,6 +38,9 @@ void launch_cancel(struct launch *l);
 /* The file that running `name` would execute, by PATH; false if there is none. */
 bool launch_find(const char *name, char *out, size_t size);
 
+/* Whether that is Python by its name, or a script for it. */
+bool launch_is_python(const char *name);
+
 /* "0,2-5" into a set; FAULT_USAGE names what is wrong, or the CPU that is not there. */
 int launch_parse_cpus(const char *text, cpu_set_t *set, struct error *err);
 

@@ -37,8 +37,10 @@ static const struct option options[] = {
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
     {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
-     .group = "What to record",
-     .help = "Python functions in the place of the interpreter's; without, as any program."},
+     .group = "What to record", .default_text = "if the command is Python",
+     .help =
+         "Python functions in the place of the interpreter's, in every process that turns out to "
+         "be Python. The programs then see LD_PRELOAD in their environment."},
     {"native", 0, OPTION_FLAG_AT(struct run_options, native), .negatable = true,
      .group = "What to record", .help = "Native frames in stacks that have Python ones."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
@@ -51,7 +53,6 @@ static const struct option options[] = {
 
 static const struct run_options defaults = {.record = RECORD_DEFAULTS,
                                             .follow = true,
-                                            .python = true,
                                             .native = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
                                             .agent_memory = HEAP_MEMORY_DEFAULT};
@@ -94,7 +95,8 @@ static int run(struct invocation *inv)
     struct session_options session = {.launch = &launch};
     struct session_result result;
     session.perf.threads_only = !o->follow;
-    session.no_python = !o->python;
+    session.no_python =
+        invocation_given(inv, "python") ? !o->python : !launch_is_python(inv->argv[0]);
     session.no_native = !o->native;
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;

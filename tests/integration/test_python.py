@@ -295,7 +295,7 @@ def test_tree_from_a_shell(harness, some_python, script, tmp_path):
     shell = tmp_path / "tree.sh"
     shell.write_text(f"#!/bin/sh\n{some_python} {app}\necho between\nexec {some_python} {app} last\n")
     shell.chmod(0o755)
-    report = harness(shell, options=["--rate", "1000"]).check()
+    report = harness(shell, options=["--rate", "1000", "--python"]).check()
     python = [row for row in report.processes if "app.py" in row["arguments"]]
     assert len(python) == 2 and report.share("spin") > 35
     check_quiet(report)
