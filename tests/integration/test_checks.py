@@ -88,7 +88,7 @@ def test_the_agent_may_need_only_what_is_listed(tree):
     subprocess.run(["gcc", "-c", "-fPIC", "-o", built, "-x", "c", "-"], input=source, text=True,
                    check=True)
     subprocess.run(["gcc", "-shared", "-o", folder / "libsonde.so", built], check=True)
-    for name in "handler", "unwind":
+    for name in "handler", "unwind", "cpython":
         subprocess.run(["ar", "rc", folder / f"libagent_{name}.a", built], check=True)
     done = check(tree, "check_agent")
     assert done.returncode == 1
