@@ -167,7 +167,7 @@ def faults_of(recording):
 
 def test_page_faults_are_all_recorded(harness):
     """Every one, where they do not come faster than they can be taken."""
-    options = ["-e", "page-faults", "--cpus", "0"]
+    options = ["-e", "page-faults@1", "--cpus", "0"]
     report, counted = faults_of(harness("faults", 300, 300, options=options).record())
     assert report.profiler["lost"] == 0
     assert counted == 300
@@ -177,6 +177,15 @@ def test_page_faults_are_all_recorded(harness):
 
 
 def test_page_faults_that_are_lost_are_counted(harness):
-    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults"]).record())
+    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults@1"]).record())
     assert report.profiler["lost"] > 0
     assert counted <= report.profiler["generated"] <= counted + STARTING
+
+
+def test_page_faults_in_a_burst(harness):
+    """By rate, each sample stands for as many as went by: nothing is lost, the sum is right."""
+    recording = harness("faults", 200000, options=["-e", "page-faults"]).record()
+    report, counted = recording.report("--event", "page-faults"), int(recording.made.stdout)
+    assert report.profiler["lost"] == 0
+    assert abs(report.facts("totals")["value"] - counted) < 0.1 * counted
+    assert report.share("touch_pages") > 90
