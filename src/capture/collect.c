@@ -101,6 +101,8 @@ void collect_records(struct session *s, uint64_t until)
 {
     struct perf_record r;
     perf_refresh(s->perf);
+    if (s->tasks.commands)
+        commands_refresh(s->tasks.commands);
     while (perf_next(s->perf, until, &r)) {
         inside_write(s, r.time);
         on_record(s, &r);

@@ -36,6 +36,11 @@ const struct perf_ability *perf_ability(const struct perf *p)
     return &p->ability;
 }
 
+struct commands *perf_commands(struct perf *p)
+{
+    return p->filter ? tree_filter_commands(p->filter) : NULL;
+}
+
 size_t perf_cpus(const struct perf *p)
 {
     return p->cpus.len;

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "capture/commands.h"
 #include "capture/event.h"
 #include "capture/perf_record.h"
 
@@ -43,6 +44,8 @@ struct perf *perf_new(const struct perf_options *options);
 /* Lets the CPUs' own clock sample a process and all it starts, where that can be had; to be called
  * before perf_add_task on its threads. With `now` it runs at once, otherwise from perf_enable. */
 void perf_add_process(struct perf *p, pid_t pid, bool now);
+/* What its programs are called with, or NULL; `p` keeps it. */
+struct commands *perf_commands(struct perf *p);
 /* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls
  * exec; otherwise at perf_enable. FAULT_SYSTEM with the way out in the sentence; *unavailable tells
  * that perf as such is not to be had here (so that another way may be tried). */

@@ -112,6 +112,7 @@ static int attach_process(struct session *s, pid_t pid, struct error *err)
 {
     struct pids threads = {0};
     perf_add_process(s->perf, pid, false);
+    s->tasks.commands = perf_commands(s->perf);
     proc_threads(pid, &threads);
     for (size_t i = 0; i < threads.len; i++) {
         bool unavailable;
@@ -193,10 +194,12 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     s->perf = perf_new(&s->options->perf);
     s->tasks.counters = perf_cpus(s->perf);
     perf_add_process(s->perf, s->launch.pid, true);
+    s->tasks.commands = perf_commands(s->perf);
     rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
         return 0;
     launch_cancel(&s->launch);
+    s->tasks.commands = NULL;
     perf_free(s->perf);
     s->perf = NULL;
     return rc;

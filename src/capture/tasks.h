@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "base/vector.h"
+#include "capture/commands.h"
 #include "capture/module.h"
 #include "capture/space.h"
 #include "recording/writer.h"
@@ -27,6 +28,7 @@ struct process {
     uint64_t start, end;
     uint64_t gone;      /* found to be no more, though nobody told its end; 0: not so */
     char *nameless;     /* name of a program whose path is not known yet, else NULL */
+    char *arguments;    /* its arguments, then */
     uint64_t exec_time; /* when it was started */
 };
 
@@ -67,6 +69,7 @@ struct early {
 
 struct tasks {
     struct writer *writer;
+    struct commands *commands; /* or NULL: then arguments are as /proc tells */
     struct modules *modules;
     struct map by_pid, by_tid;       /* -> pointer */
     VECTOR(struct process *) ended;  /* processes to write out and free */

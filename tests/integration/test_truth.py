@@ -144,8 +144,21 @@ def test_short_processes_are_all_there(harness):
     assert all(child["cpu_counted"] for child in children)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"),
-                    reason="the CPUs' clock needs root and a kernel that describes its types")
+by_bpf = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"),
+    reason="the CPUs' clock needs root and a kernel that describes its types")
+
+
+@by_bpf
+def test_short_programs_keep_their_arguments(harness):
+    """Gone within a millisecond or two: the kernel has taken them down."""
+    script = "for i in 1 2 3 4 5 6 7 8; do /bin/true $i 'of eight'; done; exec /bin/true at last"
+    report = harness("/bin/sh", "-c", script).record().report("--processes")
+    found = [process["arguments"] for process in report.processes]
+    assert found == ["/bin/true at last"] + [f"/bin/true {i} of eight" for i in range(1, 9)]
+
+
+@by_bpf
 def test_short_processes_have_their_share(harness):
     """Half a period each: the clock meets every second of them."""
     report = harness("short", 400, 1000, options=["--rate", "499"]).report()
