@@ -57,14 +57,17 @@ static int find_library(char *out, size_t size, struct error *err)
                      "libsonde.so, which sonde needs for this, is not beside it");
 }
 
-/* Nothing can be preloaded into a program that asks for no loader. */
-static bool is_static(const char *path)
+/* Nothing can be preloaded into a program that asks for no loader, and little done with a libc that
+ * is not glibc. */
+enum kinship { KIN, STATIC, OTHER_LIBC };
+
+static enum kinship kinship_of(const char *path)
 {
     Elf64_Ehdr e;
-    bool is_elf = false, has_loader = false;
+    bool is_elf = false, has_loader = false, musl = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return KIN;
     if (io_pread(fd, &e, sizeof e, 0) == sizeof e && !memcmp(e.e_ident, ELFMAG, SELFMAG) &&
         e.e_phentsize == sizeof(Elf64_Phdr)) {
         is_elf = true;
@@ -72,11 +75,15 @@ static bool is_static(const char *path)
             Elf64_Phdr p;
             if (io_pread(fd, &p, sizeof p, e.e_phoff + i * sizeof p) != sizeof p)
                 break;
+            char loader[PATH_MAX] = "";
             has_loader = p.p_type == PT_INTERP;
+            if (has_loader && p.p_filesz < sizeof loader &&
+                io_pread(fd, loader, p.p_filesz, p.p_offset) > 0)
+                musl = strstr(loader, "/ld-musl-") != NULL;
         }
     }
     close(fd);
-    return is_elf && !has_loader;
+    return !is_elf ? KIN : !has_loader ? STATIC : musl ? OTHER_LIBC : KIN;
 }
 
 /* What the agents are to do: sample every process, or those with Python beside perf, or none. */
@@ -131,11 +138,15 @@ int inside_open(struct session *s, bool sampling, struct error *err)
     if (sampling && (p->events != 1 || !p->event[0].timed))
         return error_set(err, FAULT_SYSTEM,
                          "only the event cpu can be sampled without perf events");
-    if ((sampling || s->options->heap != HEAP_OFF) &&
-        launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
+    bool needed = sampling || s->options->heap != HEAP_OFF;
+    enum kinship kinship = KIN;
+    if (needed && launch_find(s->options->launch->argv[0], program, sizeof program))
+        kinship = kinship_of(program);
+    if (kinship != KIN)
         return error_set(err, FAULT_SYSTEM,
-                         "%s is statically linked, so it can only be recorded with perf events",
-                         program);
+                         "%s is %s, so it can only be recorded with perf events, and not its heap",
+                         program,
+                         kinship == STATIC ? "statically linked" : "linked with musl, not glibc");
     s->inside = memory_alloc(sizeof *s->inside);
     return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
 }
