@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cmd/page.h"
 #include "cmd/summary.h"
 
 /* "app-20260131-142501.sonde", from the last part of the command's name. */
@@ -104,6 +105,18 @@ static void say_result(const char *output, const struct session_result *r)
     text_release(&t);
 }
 
+/* The recording is there in any case: a page that cannot be written is told of, no more. */
+static void write_page(const char *recording, const char *html, bool quiet)
+{
+    struct error err = {0};
+    struct page_request request = {
+        .recording = recording, .output = html, .load = {.hide_interpreter = true}};
+    if (page_save(&request, &err))
+        fprintf(stderr, "sonde: %s\n", err.text);
+    else if (!quiet)
+        fprintf(stderr, "sonde: the page is %s\n", html);
+}
+
 int record(const struct record_options *o, struct session_options *session, const char *name,
            struct session_result *result, struct error *err)
 {
@@ -133,6 +146,8 @@ int record(const struct record_options *o, struct session_options *session, cons
         if (session->progress && result->samples)
             summary_print(output, STDERR_FILENO);
     }
+    if (!rc && o->html)
+        write_page(output, o->html, o->quiet);
     free(output);
     return rc;
 }

@@ -6,7 +6,7 @@
 #include "cmd/option.h"
 
 struct record_options {
-    const char *output;
+    const char *output, *html;
     struct option_list events;
     uint64_t rate, duration;
     bool force, wall, kernel, symbols, debuginfod, quiet;
@@ -31,6 +31,8 @@ struct record_options {
          .placeholder = "TIME",                                                                    \
          .default_text = "until the end",                                                          \
          .help = "Stop recording after this long; what is recorded runs on."},                     \
+        {"html", 0, OPTION_TEXT_AT(type, at.html), .placeholder = "FILE",                          \
+         .help = "Write a page of the recording too, as sonde graph --kind page does."},           \
         {"quiet", 'q', OPTION_FLAG_AT(type, at.quiet), .help = "No progress, no closing words."},  \
         {"rate",                                                                                   \
          'r',                                                                                      \

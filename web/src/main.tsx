@@ -1,0 +1,2 @@
+import './style.css';
+document.title = 'sonde';
