@@ -1,5 +1,5 @@
 /* Heaps into the recording; see heap.h. */
-#include "capture/heap.h"
+#include "capture/heap_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,62 +7,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/vector.h"
-#include "capture/heap_view.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
-
-enum heap_event {
-    EVENT_ALLOCATED,
-    EVENT_LIVE,
-    EVENT_PEAK,
-    EVENT_TREE_PEAK,
-    EVENT_TEMPORARY,
-    EVENTS
-};
-
-struct curve {
-    uint32_t series;
-    bool declared;
-    int64_t last;
-};
-
-/* A thread as the agent numbers it. */
-struct heap_task {
-    uint32_t id; /* in the recording, or WRITER_NONE */
-    struct curve live;
-    int64_t now;
-};
-
-/* One program that a process runs. */
-struct heap_image {
-    pid_t pid;
-    uint32_t process; /* in the recording */
-    uint32_t main;    /* its first thread */
-    struct space *space;
-    struct heap_view *view;
-    VECTOR(struct heap_task) tasks;
-    struct curve live, rss;
-};
-
-/* What a stack of an ended process held at the tree's peak, if that was its last one. */
-struct held {
-    uint32_t thread, stack;
-    uint64_t bytes;
-};
-
-struct heaps {
-    struct session *session;
-    uint32_t event[EVENTS];
-    VECTOR(struct heap_image *) images; /* alive, with a view */
-    VECTOR(struct held) held;           /* at the peak of epoch held_epoch */
-    uint32_t held_epoch;
-    uint64_t last_tick;
-    uint64_t unreadable;
-};
 
 struct heaps *heaps_new(struct session *s)
 {
@@ -80,6 +29,7 @@ static void image_free(struct heap_image *m)
     space_drop(m->space);
     heap_view_free(m->view);
     vector_release(&m->tasks);
+    vector_release(&m->told);
     free(m);
 }
 
@@ -129,14 +79,17 @@ void heaps_on_heap(struct heaps *h, struct agents_process *p)
     struct error err = {0};
     if (!m || m->view)
         return;
-    if (heap_view_new(p->heap, p->heap_size, &m->view, &err) == 0)
-        *vector_push(&h->images) = m;
-    else
+    if (heap_view_new(p->heap, p->heap_size, &m->view, &err)) {
         writer_note(h->session->writer, NOTE_WARNING, err.text);
+        return;
+    }
+    *vector_push(&h->images) = m;
+    if (h->pause_new)
+        heap_view_pause(m->view, m->paused = true);
 }
 
 /* Threads are asked for soon after they begin: later their numbers may belong to others. */
-static void tasks_learn(struct heaps *h, struct heap_image *m)
+void heap_image_learn(struct heaps *h, struct heap_image *m)
 {
     uint32_t count = heap_view_threads(m->view);
     while (m->tasks.len < count) {
@@ -175,7 +128,7 @@ static void sum_by_thread(void *context, const struct heap_sums *s)
 static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 {
     int64_t total = 0;
-    tasks_learn(h, m);
+    heap_image_learn(h, m);
     for (size_t i = 0; i < m->tasks.len; i++)
         m->tasks.data[i].now = 0;
     heap_view_each(m->view, 0, sum_by_thread, m);
@@ -210,36 +163,34 @@ struct writing {
     uint32_t tree_epoch;
 };
 
-static uint32_t stack_of(struct writing *w, uint32_t stack)
+uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
 {
     uint64_t address[HEAP_DEPTH];
     size_t interrupted;
     bool complete;
-    size_t count = heap_view_stack(w->image->view, stack, address, &interrupted, &complete);
+    size_t count = heap_view_stack(m->view, stack, address, &interrupted, &complete);
     if (count == 0)
         return 0;
     /* What comes out of here is taken for an instruction, not for a return address. */
     address[0]--;
-    return stacks_of_addresses(&w->heaps->session->stacks, w->image->space, address, count,
-                               interrupted, complete);
+    return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
+                               complete);
+}
+
+uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread)
+{
+    return thread < m->tasks.len ? m->tasks.data[thread].id : m->main;
 }
 
 static void write_sums(void *context, const struct heap_sums *s)
 {
     struct writing *w = context;
     struct heaps *h = w->heaps;
-    struct writer *out = h->session->writer;
-    const struct heap_image *m = w->image;
-    uint32_t stack = stack_of(w, s->stack);
-    uint32_t thread = s->thread < m->tasks.len ? m->tasks.data[s->thread].id : m->main;
+    uint32_t stack = heap_image_tell(h, w->image, s);
+    uint32_t thread = heap_image_thread(w->image, s->thread);
     w->live_blocks += s->live_blocks;
-    writer_sum(out, h->event[EVENT_ALLOCATED], thread, stack, s->allocations, s->bytes);
-    if (s->live_blocks || s->live)
-        writer_sum(out, h->event[EVENT_LIVE], thread, stack, s->live_blocks, s->live);
     if (s->peak)
-        writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
-    if (s->temporary)
-        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
+        writer_sum(h->session->writer, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
     if (s->tree_peak && w->tree_epoch == h->held_epoch)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};

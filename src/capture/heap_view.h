@@ -66,6 +66,9 @@ void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete);
 
+/* Tells the agent; the view's memory must be writable then. */
+void heap_view_pause(struct heap_view *v, bool pause);
+
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
 /* The tree's epoch when the process ended; `now` is the tree's, which holds for one that was
  * killed. */

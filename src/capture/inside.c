@@ -276,6 +276,8 @@ static void write_queued(struct session *s, const struct queued *q)
 {
     struct thread *th = tasks_thread(&s->tasks, q->pid, q->tid, q->time);
     const struct python_stack *k = &q->stack;
+    if (!session_wants(s, th->process))
+        return;
     uint32_t stack = k->python
                          ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
                          : stacks_of_addresses(&s->stacks, th->process->space, k->address,

@@ -52,6 +52,11 @@ struct commands *perf_commands(struct perf *p);
 int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, struct error *err);
 void perf_enable(struct perf *p);
 void perf_disable(struct perf *p);
+/* Samples only: word of tasks and mappings goes on coming. */
+void perf_sample(struct perf *p, bool on);
+/* Another rate for the events that have one, from now on. False if tasks that run already keep the
+ * old one: the kernel changes it for those alone that start later. */
+bool perf_set_rate(struct perf *p, uint64_t rate);
 const struct perf_ability *perf_ability(const struct perf *p);
 size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a thread's end */
 

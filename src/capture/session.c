@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/control.h"
 #include "capture/exits.h"
+#include "capture/heap.h"
 #include "capture/inside.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
@@ -325,6 +327,8 @@ static void do_chores(struct session *s, uint64_t now)
     if (now - s->last_flush >= SECOND) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
+        if (s->heaps && s->options->live)
+            heaps_tell(s->heaps);
         writer_flush(s->writer, NULL);
     }
     /* The command is gone or the word of an end may have been lost: look for ourselves. */
@@ -379,20 +383,22 @@ static void collect(struct session *s)
 {
     const int *rings = NULL;
     size_t n = s->perf ? perf_poll_fds(s->perf, &rings) : 0;
-    struct pollfd *fds = memory_array(n + 2, sizeof *fds);
+    struct pollfd *fds = memory_array(n + 3, sizeof *fds);
     fds[0] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = s->agents ? inside_fd(s) : -1, .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = control_fd(s->control), .events = POLLIN};
     for (size_t i = 0; i < n; i++)
-        fds[i + 2] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+        fds[i + 3] = (struct pollfd){.fd = rings[i], .events = POLLIN};
     for (uint64_t now = clock_now(); !is_over(s, now); now = clock_now()) {
-        wait_for_news(s, fds, n + 2);
+        wait_for_news(s, fds, n + 3);
         /* A ring whose task has ended hangs up for good: it is drained all the same. */
-        for (size_t i = 2; i < n + 2; i++)
+        for (size_t i = 3; i < n + 3; i++)
             if (fds[i].revents & (POLLHUP | POLLERR))
                 fds[i].fd = -1;
         take_signals(s);
         collect_all(s, clock_now() - HOLD_BACK);
         take_exits(s);
+        control_take(s->control, session_command, s);
         do_chores(s, clock_now());
     }
     free(fds);
@@ -466,8 +472,22 @@ static int begin(struct session *s, struct error *err)
     return rc ? rc : attach_all(s, err);
 }
 
+/* Who cannot be told anything records all the same. */
+static void open_control(struct session *s)
+{
+    struct error err = {0};
+    s->rate = s->options->perf.rate;
+    writer_flush(s->writer, NULL);
+    if (s->options->controllable && control_new(&s->control, &err)) {
+        char note[400];
+        snprintf(note, sizeof note, "this session takes no commands: %.300s", err.text);
+        writer_note(s->writer, NOTE_INFO, note);
+    }
+}
+
 static void release(struct session *s)
 {
+    control_free(s->control);
     perf_free(s->perf);
     inside_close(s);
     if (s->modules.writer) {
@@ -487,6 +507,9 @@ int session_run(const struct session_options *o, struct session_result *r, struc
     *r = (struct session_result){0};
     int rc = begin(&s, err);
     if (!rc) {
+        open_control(&s);
+        if (o->begun)
+            o->begun(o->begun_context);
         collect(&s);
         finish(&s);
         rc = writer_free(s.writer, true, s.start + r->duration, err);

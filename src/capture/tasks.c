@@ -381,6 +381,18 @@ void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct threa
     }
 }
 
+void tasks_each_process(struct tasks *t, void (*each)(void *context, struct process *process),
+                        void *context)
+{
+    for (size_t i = 0; t->by_pid.slots && i <= t->by_pid.mask; i++) {
+        if (!t->by_pid.slots[i].used)
+            continue;
+        struct process *p = (struct process *)(uintptr_t)t->by_pid.slots[i].value;
+        if (!p->ended)
+            each(context, p);
+    }
+}
+
 struct sweep {
     pid_t pid; /* 0: whoever is gone */
     uint64_t time;

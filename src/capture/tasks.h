@@ -30,6 +30,7 @@ struct process {
     char *nameless;     /* name of a program whose path is not known yet, else NULL */
     char *arguments;    /* its arguments, then */
     uint64_t exec_time; /* when it was started */
+    bool muted;         /* its samples are not wanted */
 };
 
 /* What a thread was doing when it left the CPU, for --wall. */
@@ -117,6 +118,9 @@ void tasks_retire(struct tasks *t, uint64_t before);
 /* Calls for every live thread. */
 void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct thread *thread),
                        void *context);
+/* Calls for every live process. */
+void tasks_each_process(struct tasks *t, void (*each)(void *context, struct process *process),
+                        void *context);
 /* Ends every process that is no more, for when the kernel's word of it was lost. */
 void tasks_sweep(struct tasks *t, uint64_t time);
 

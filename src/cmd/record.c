@@ -134,6 +134,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->duration = o->duration;
     session->no_symbols = !o->symbols;
     session->debuginfod = o->debuginfod;
+    session->controllable = true;
     if (!o->quiet && isatty(STDERR_FILENO)) {
         session->progress = show_progress;
         session->context = &progress;
