@@ -6,7 +6,7 @@
 static void on_sample(struct session *s, const struct perf_record *r)
 {
     int event = perf_event_of(s->perf, r->id);
-    if (event < 0 || r->pid <= 0)
+    if (event < 0 || r->pid <= 0 || !s->begun)
         return;
     struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
     if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
@@ -63,6 +63,7 @@ static void on_record(struct session *s, const struct perf_record *r)
                      r->build_id_len, r->time);
         break;
     case PERF_COMM:
+        s->begun |= r->exec;
         if (r->exec)
             inside_on_exec(s, r->pid, r->time);
         if (r->exec)
@@ -129,6 +130,9 @@ static void settle_counts(struct session *s)
     struct perf_totals totals;
     perf_read_totals(s->perf, &totals);
     tasks_settle_cpu(&s->tasks, totals.cpu);
+    if (totals.unfollowed)
+        writer_note(s->writer, NOTE_WARNING,
+                    "more processes lived at once than could be followed: some were not sampled");
     for (size_t i = 0; i <= PERF_EVENTS_MAX; i++) {
         if (totals.lost[i] <= s->lost_told[i])
             continue;

@@ -100,6 +100,8 @@ uint64_t perf_malformed(const struct perf *p)
 void perf_read_totals(const struct perf *p, struct perf_totals *out)
 {
     *out = (struct perf_totals){0};
+    if (p->filter)
+        out->unfollowed = tree_filter_missed(p->filter);
     for (size_t i = 0; i < p->fds.len; i++) {
         const struct perf_fd *f = &p->fds.data[i];
         uint64_t value[2] = {0}; /* the count; what was lost, where it was asked for */
@@ -129,6 +131,7 @@ void perf_free(struct perf *p)
     }
     for (size_t i = 0; i < p->fds.len; i++)
         close(p->fds.data[i].fd);
+    tree_filter_free(p->filter);
     vector_release(&p->cpus);
     vector_release(&p->fds);
     vector_release(&p->poll);

@@ -111,6 +111,7 @@ static int open_signals(struct session *s, struct error *err)
 static int attach_process(struct session *s, pid_t pid, struct error *err)
 {
     struct pids threads = {0};
+    perf_add_process(s->perf, pid, false);
     proc_threads(pid, &threads);
     for (size_t i = 0; i < threads.len; i++) {
         bool unavailable;
@@ -191,6 +192,7 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     raise_file_limit();
     s->perf = perf_new(&s->options->perf);
     s->tasks.counters = perf_cpus(s->perf);
+    perf_add_process(s->perf, s->launch.pid, true);
     rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
         return 0;
@@ -452,6 +454,7 @@ static int begin(struct session *s, struct error *err)
     s->exits = exits_open();
     if (o->launch)
         return start_command(s, err);
+    s->begun = true;
     s->perf = perf_new(&o->perf);
     declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
