@@ -109,6 +109,8 @@ struct agents_sink {
     void (*process_end)(void *context, struct agents_process *p);
     /* The process has handed over its heap segment: p->heap, until process_end. */
     void (*heap)(void *context, struct agents_process *p);
+    /* The process's header was read again: p->flags and what else may have changed. */
+    void (*round)(void *context, struct agents_process *p);
     /* A process that is not observed; `why` is a clause for the user. */
     void (*refused)(void *context, pid_t pid, const char *why);
 };

@@ -6,7 +6,8 @@
 static void on_sample(struct session *s, const struct perf_record *r)
 {
     int event = perf_event_of(s->perf, r->id);
-    if (event < 0 || r->pid <= 0)
+    /* Events that were held and go on do so on ourselves too, if we are where they were opened. */
+    if (event < 0 || r->pid <= 0 || (s->inherited && r->pid == s->own))
         return;
     struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
     if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))

@@ -25,6 +25,7 @@
 struct cover {
     pid_t pid;
     uint64_t from, to;
+    bool in_part; /* the process has threads that are not sampled */
 };
 
 struct inside {
@@ -32,6 +33,8 @@ struct inside {
     struct map covers; /* tid -> struct cover */
     size_t event;      /* among the options': the one that is sampled from inside */
     uint64_t gone;     /* frames of Python code that was not to be had */
+    bool sampling;     /* beside perf */
+    bool held;         /* see inside_hold */
 };
 
 /* Where libsonde.so is from where sonde is: in the build folder, and installed. */
@@ -115,6 +118,7 @@ static int open_beside(struct session *s, struct error *err)
     if (!heap && !python)
         return 0;
     int rc = start_agents(s, false, python, err);
+    s->inside->sampling = !rc && python;
     if (!rc || heap)
         return rc;
     char note[300];
@@ -208,6 +212,31 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
 {
     const struct cover *c = cover_of(s, pid, tid);
     return c && event == s->inside->event && time >= c->from && time <= c->to;
+}
+
+bool inside_samples(const struct session *s)
+{
+    return s->inside && s->inside->sampling;
+}
+
+/* All of its threads are sampled from inside. */
+static bool is_covered(const struct session *s, const struct process *p)
+{
+    const struct cover *c = cover_of(s, p->pid, p->pid);
+    return c && c->to == UINT64_MAX && !c->in_part;
+}
+
+void inside_hold(struct session *s)
+{
+    const struct map *m = &s->tasks.by_pid;
+    bool hold = m->len != 0;
+    for (size_t i = 0; hold && i <= m->mask; i++)
+        if (m->slots[i].used)
+            hold = is_covered(s, (const struct process *)(uintptr_t)m->slots[i].value);
+    if (hold == s->inside->held)
+        return;
+    perf_hold(s->perf, s->inside->event, hold);
+    s->inside->held = hold;
 }
 
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
@@ -341,6 +370,18 @@ static void on_refused(void *context, pid_t pid, const char *why)
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
+/* What keeps an agent from sampling every thread. */
+#define IN_PART                                                                                    \
+    (SEGMENT_QUIET | SEGMENT_SIGNAL_SHARED | SEGMENT_TIMERS_REFUSED | SEGMENT_NO_SIGNAL |          \
+     SEGMENT_CLOCK_REFUSED)
+
+static void on_round(void *context, struct agents_process *p)
+{
+    struct cover *c = cover_of(context, p->pid, p->pid);
+    if (c && ((p->flags & IN_PART) || p->threads_refused))
+        c->in_part = true;
+}
+
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
@@ -348,6 +389,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
+                                        .round = on_round,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 

@@ -25,6 +25,11 @@ void inside_finish(struct session *s);
 void inside_write(struct session *s, uint64_t until);
 /* Whether a sample of perf's is one that the agent takes itself. */
 bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, uint64_t time);
+/* Whether the agents are to take samples beside perf. */
+bool inside_samples(const struct session *s);
+/* Once the agents sample every process of the tree, the kernel need not do it as well; when one
+ * comes up that they do not, it does again. */
+void inside_hold(struct session *s);
 /* Another program runs from now on, perhaps one without the agent. */
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time);
 void inside_close(struct session *s); /* NULL-safe */

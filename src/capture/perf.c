@@ -31,6 +31,13 @@ void perf_disable(struct perf *p)
         ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+void perf_hold(struct perf *p, size_t event, bool held)
+{
+    for (size_t i = 0; i < p->fds.len; i++)
+        if (p->fds.data[i].event == (int)event)
+            ioctl(p->fds.data[i].fd, held ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
+}
+
 const struct perf_ability *perf_ability(const struct perf *p)
 {
     return &p->ability;

@@ -45,6 +45,10 @@ struct perf *perf_new(const struct perf_options *options);
 int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, struct error *err);
 void perf_enable(struct perf *p);
 void perf_disable(struct perf *p);
+/* Stops one event (an index into options.event) on every task, or lets it go on. A program that is
+ * started meanwhile has it running from its exec on, if the events were opened on a task that never
+ * called exec itself. */
+void perf_hold(struct perf *p, size_t event, bool held);
 const struct perf_ability *perf_ability(const struct perf *p);
 size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a thread's end */
 

@@ -85,13 +85,15 @@ static void declare_events(struct session *s)
 
 /* One descriptor a thread, event and CPU: as many as we may have. Ours alone: the command was
  * forked before. */
-static void raise_file_limit(void)
+static struct rlimit raise_file_limit(void)
 {
-    struct rlimit r;
-    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < r.rlim_max) {
+    struct rlimit was = {0}, r;
+    if (getrlimit(RLIMIT_NOFILE, &was) == 0 && was.rlim_cur < was.rlim_max) {
+        r = was;
         r.rlim_cur = r.rlim_max;
         setrlimit(RLIMIT_NOFILE, &r);
     }
+    return was;
 }
 
 /* Ours alone too: the command has its own signals since before. */
@@ -179,22 +181,49 @@ static int attach_all(struct session *s, struct error *err)
     return rc;
 }
 
+/* Starts the command from a task that has the events already and never calls exec, so that each
+ * program of the tree starts with them on, also while they are held; see perf_hold. */
+static int start_inheriting(struct session *s, const struct launch_options *o, bool *unavailable,
+                            struct error *err)
+{
+    struct rlimit was = raise_file_limit();
+    int rc = perf_add_task(s->perf, (pid_t)gettid(), true, unavailable, err);
+    setrlimit(RLIMIT_NOFILE, &was);
+    if (!rc)
+        rc = launch_start(o, &s->launch, err);
+    s->inherited = !rc;
+    s->own = getpid();
+    return rc;
+}
+
+static int start_with_events(struct session *s, const struct launch_options *o, bool *unavailable,
+                             struct error *err)
+{
+    int rc = launch_start(o, &s->launch, err);
+    if (rc)
+        return rc;
+    raise_file_limit();
+    rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
+    if (rc)
+        launch_cancel(&s->launch);
+    return rc;
+}
+
 /* Holds the command back, with perf events on it. */
 static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
 {
     *unavailable = false;
     struct launch_options o = *s->options->launch;
     o.agent = s->agents ? inside_environment(s) : NULL;
-    int rc = launch_start(&o, &s->launch, err);
-    if (rc)
-        return rc;
-    raise_file_limit();
     s->perf = perf_new(&s->options->perf);
     s->tasks.counters = perf_cpus(s->perf);
-    rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
-    if (!rc)
+    int rc = inside_samples(s) && !s->options->perf.threads_only
+                 ? start_inheriting(s, &o, unavailable, err)
+                 : start_with_events(s, &o, unavailable, err);
+    if (!rc) {
+        raise_file_limit();
         return 0;
-    launch_cancel(&s->launch);
+    }
     perf_free(s->perf);
     s->perf = NULL;
     return rc;
@@ -249,6 +278,8 @@ static void collect_all(struct session *s, uint64_t until)
         inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
+    if (s->inherited)
+        inside_hold(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */

@@ -34,6 +34,8 @@ struct session {
     uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;
     bool stop;
+    pid_t own;
+    bool inherited; /* the events are on this very process, switched off, and all it started */
 };
 
 /* Takes everything older than `until` out of the rings and into the recording. */
