@@ -426,6 +426,8 @@ static bool caller_hear(struct agents *a, const struct caller *c, const struct a
             heap_take(a, c->pid, fd, sink, context);
         else if (hello.kind == SESSION_REFUSED)
             refusal_tell(c->pid, &hello, sink, context);
+        else if (hello.kind == SESSION_EXEC && sink->exec)
+            sink->exec(context, c->pid);
     }
     if (fd >= 0)
         close(fd);

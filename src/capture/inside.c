@@ -18,6 +18,7 @@
 #include "capture/session_internal.h"
 #include "unwind/walk.h"
 
+#define SETTLE 500000000ull
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
 
 /* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
@@ -25,7 +26,8 @@
 struct cover {
     pid_t pid;
     uint64_t from, to;
-    bool in_part; /* the process has threads that are not sampled */
+    bool in_part;     /* the process has threads that are not sampled */
+    uint64_t settled; /* it will not become another program at once */
 };
 
 struct inside {
@@ -198,7 +200,8 @@ static void cover(struct session *s, pid_t pid, const struct agents_thread *t)
     uint64_t *at = map_put(&s->inside->covers, (uint64_t)t->tid, 0, 0, &added);
     struct cover *c = added ? memory_alloc(sizeof *c) : (struct cover *)(uintptr_t)*at;
     *at = (uint64_t)(uintptr_t)c;
-    *c = (struct cover){.pid = pid, .from = t->start, .to = UINT64_MAX};
+    *c = (struct cover){
+        .pid = pid, .from = t->start, .to = UINT64_MAX, .settled = t->start + SETTLE};
 }
 
 static struct cover *cover_of(const struct session *s, pid_t pid, pid_t tid)
@@ -220,19 +223,20 @@ bool inside_samples(const struct session *s)
 }
 
 /* All of its threads are sampled from inside. */
-static bool is_covered(const struct session *s, const struct process *p)
+static bool is_covered(const struct session *s, const struct process *p, uint64_t now)
 {
     const struct cover *c = cover_of(s, p->pid, p->pid);
-    return c && c->to == UINT64_MAX && !c->in_part;
+    return c && c->to == UINT64_MAX && !c->in_part && now > c->settled;
 }
 
 void inside_hold(struct session *s)
 {
     const struct map *m = &s->tasks.by_pid;
+    uint64_t now = clock_now();
     bool hold = m->len != 0;
     for (size_t i = 0; hold && i <= m->mask; i++)
         if (m->slots[i].used)
-            hold = is_covered(s, (const struct process *)(uintptr_t)m->slots[i].value);
+            hold = is_covered(s, (const struct process *)(uintptr_t)m->slots[i].value, now);
     if (hold == s->inside->held)
         return;
     perf_hold(s->perf, s->inside->event, hold);
@@ -263,7 +267,10 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
-    struct queued *q = queue_make(sample->count, sample->python_count);
+    struct queued *q = queue_make(sample->count, sample->python_count,
+                                  s->options->perf.no_kernel ? 0 : sample->kernel_count);
+    if (q->kernel_count)
+        memcpy(q->kernel, sample->kernel, q->kernel_count * sizeof *q->kernel);
     struct python_stack *k = &q->stack;
     q->time = sample->time;
     q->value = sample->value;
@@ -298,6 +305,7 @@ static void write_queued(struct session *s, const struct queued *q)
                          ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
                          : stacks_of_addresses(&s->stacks, th->process->space, k->address,
                                                k->native, k->interrupted, k->native_whole);
+    stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
 }
 
@@ -382,6 +390,16 @@ static void on_round(void *context, struct agents_process *p)
         c->in_part = true;
 }
 
+static void on_exec(void *context, pid_t pid)
+{
+    struct session *s = context;
+    struct cover *c = cover_of(s, pid, pid);
+    if (c)
+        c->settled = clock_now() + 2 * SETTLE;
+    if (s->inherited)
+        inside_hold(s);
+}
+
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
@@ -390,6 +408,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
                                         .round = on_round,
+                                        .exec = on_exec,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
