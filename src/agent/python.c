@@ -143,7 +143,8 @@ const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, si
         p->body[native + 2 * i + 1] =
             (uint64_t)(uint32_t)p->frame[i].lasti | (uint64_t)p->frame[i].flags << 32;
     }
-    *words = native + 2 * python;
+    memcpy(p->body + native + 2 * python, p->kernel, s->kernel * sizeof *p->body);
+    *words = native + 2 * python + s->kernel;
     return p->body;
 }
 

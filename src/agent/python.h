@@ -24,7 +24,8 @@ struct python_thread {
         uint64_t code, stamp;
     } known[PYTHON_KNOWN];
     struct cpython_frame frame[SEGMENT_PYTHON_DEPTH];
-    uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH];
+    uint64_t kernel[SEGMENT_KERNEL_DEPTH];
+    uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH + SEGMENT_KERNEL_DEPTH];
     /* The sample written last, outermost first. */
     size_t last_native, last_python;
     uint64_t last_address[SEGMENT_DEPTH];

@@ -71,6 +71,8 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
                                .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0),
                                .python = (uint16_t)python,
                                .python_whole = whole};
+    if (t->python)
+        s.kernel = (uint8_t)clock_kernel(t, t->python->kernel, SEGMENT_KERNEL_DEPTH);
     uint64_t head[SAMPLE_WORDS];
     size_t words;
     const uint64_t *body = python_pack(t, &s, &words);

@@ -44,6 +44,7 @@ static int watch_starts(const struct commands *c, int tree, const struct command
         LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 0),
         FIND_CURRENT(tree),
         END_IF_NONE(BPF_REG_0),
+        STORE_VALUE(BPF_DW, BPF_REG_0, 0, 1), /* not muted any more */
         READ_FIELD(AT_VALUE, 8, BPF_REG_6, memory),
         LOAD(BPF_DW, BPF_REG_7, BPF_REG_10, AT_VALUE),
         READ_FIELD(AT_VALUE, 8, BPF_REG_7, start),

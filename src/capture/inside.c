@@ -25,6 +25,8 @@
 struct cover {
     pid_t pid;
     uint64_t from, to;
+    bool in_part; /* the process has threads that are not sampled */
+    bool muted;   /* see inside_mute */
 };
 
 struct inside {
@@ -221,6 +223,21 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
     return c && event == s->inside->event && time >= c->from && time <= c->to;
 }
 
+void inside_mute(struct session *s)
+{
+    for (size_t i = 0; s->inside->covers.len && i <= s->inside->covers.mask; i++) {
+        const struct map_slot *slot = &s->inside->covers.slots[i];
+        struct cover *c = slot->used ? (struct cover *)(uintptr_t)slot->value : NULL;
+        if (!c || cover_of(s, c->pid, c->pid) != c)
+            continue;
+        bool mute = c->to == UINT64_MAX && !c->in_part;
+        if (mute == c->muted)
+            continue;
+        perf_mute(s->perf, c->pid, mute);
+        c->muted = mute;
+    }
+}
+
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
 {
     struct cover *c = cover_of(s, pid, pid);
@@ -245,7 +262,10 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
-    struct queued *q = queue_make(sample->count, sample->python_count);
+    struct queued *q = queue_make(sample->count, sample->python_count,
+                                  s->options->perf.no_kernel ? 0 : sample->kernel_count);
+    if (q->kernel_count)
+        memcpy(q->kernel, sample->kernel, q->kernel_count * sizeof *q->kernel);
     struct python_stack *k = &q->stack;
     q->time = sample->time;
     q->value = sample->value;
@@ -282,6 +302,7 @@ static void write_queued(struct session *s, const struct queued *q)
                          ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
                          : stacks_of_addresses(&s->stacks, th->process->space, k->address,
                                                k->native, k->interrupted, k->native_whole);
+    stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
 }
 
@@ -354,6 +375,18 @@ static void on_refused(void *context, pid_t pid, const char *why)
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
+/* What keeps an agent from sampling every thread. */
+#define IN_PART                                                                                    \
+    (SEGMENT_QUIET | SEGMENT_SIGNAL_SHARED | SEGMENT_TIMERS_REFUSED | SEGMENT_NO_SIGNAL |          \
+     SEGMENT_CLOCK_REFUSED)
+
+static void on_round(void *context, struct agents_process *p)
+{
+    struct cover *c = cover_of(context, p->pid, p->pid);
+    if (c && ((p->flags & IN_PART) || p->threads_refused))
+        c->in_part = true;
+}
+
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
@@ -361,6 +394,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
+                                        .round = on_round,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 

@@ -58,6 +58,12 @@ const struct perf_ability *perf_ability(const struct perf *p)
     return &p->ability;
 }
 
+void perf_mute(struct perf *p, pid_t pid, bool mute)
+{
+    if (p->filter)
+        tree_filter_mute(p->filter, pid, mute);
+}
+
 struct commands *perf_commands(struct perf *p)
 {
     return p->filter ? tree_filter_commands(p->filter) : NULL;

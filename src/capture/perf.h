@@ -44,6 +44,9 @@ struct perf *perf_new(const struct perf_options *options);
 /* Lets the CPUs' own clock sample a process and all it starts, where that can be had; to be called
  * before perf_add_task on its threads. With `now` it runs at once, otherwise from perf_enable. */
 void perf_add_process(struct perf *p, pid_t pid, bool now);
+/* No more samples of a process by the CPUs' clock until it starts another program; what it starts
+ * is sampled. Nothing happens where each task has its own clock. */
+void perf_mute(struct perf *p, pid_t pid, bool mute);
 /* What its programs are called with, or NULL; `p` keeps it. */
 struct commands *perf_commands(struct perf *p);
 /* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls

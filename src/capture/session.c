@@ -256,6 +256,8 @@ static void collect_all(struct session *s, uint64_t until)
         inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
+    if (s->agents && s->perf)
+        inside_mute(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */

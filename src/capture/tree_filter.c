@@ -16,18 +16,22 @@
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* the inode that the kernel gives it */
 
 struct tree_filter {
-    int tree;       /* map: process -> 1 */
+    int tree;       /* map: process -> 1, or 0 if it is muted */
     int missed;     /* map of one number */
     int pass;       /* program for events */
     int fork, free; /* tracepoints that keep the map; -1 for none */
     struct commands *commands;
 };
 
-/* Says 1, take the sample, if the running process is in the tree. */
+/* Says 1, take the sample, if the running process is in the tree and not muted. */
 static int load_pass(const struct tree_filter *f)
 {
     struct bpf_insn code[] = {
-        FIND_CURRENT(f->tree), END_IF_NONE(BPF_REG_0), SET(BPF_REG_0, 1), RETURN, END,
+        FIND_CURRENT(f->tree),
+        END_IF_NONE(BPF_REG_0),
+        LOAD(BPF_DW, BPF_REG_0, BPF_REG_0, 0),
+        RETURN,
+        END,
     };
     return bpf_load(BPF_PROG_TYPE_PERF_EVENT, code, sizeof code);
 }
@@ -117,15 +121,25 @@ struct tree_filter *tree_filter_new(bool follow)
     return f;
 }
 
-int tree_filter_add(struct tree_filter *f, pid_t pid)
+static int put(struct tree_filter *f, pid_t pid, uint64_t value, uint64_t flags)
 {
     uint32_t key = (uint32_t)pid;
-    uint64_t one = 1;
     union bpf_attr a = {.map_fd = (uint32_t)f->tree,
                         .key = (uint64_t)(uintptr_t)&key,
-                        .value = (uint64_t)(uintptr_t)&one,
-                        .flags = BPF_ANY};
+                        .value = (uint64_t)(uintptr_t)&value,
+                        .flags = flags};
     return bpf_call(BPF_MAP_UPDATE_ELEM, &a);
+}
+
+int tree_filter_add(struct tree_filter *f, pid_t pid)
+{
+    return put(f, pid, 1, BPF_ANY);
+}
+
+void tree_filter_mute(struct tree_filter *f, pid_t pid, bool mute)
+{
+    if (f->commands) /* which ends it at the next exec */
+        put(f, pid, !mute, BPF_EXIST);
 }
 
 int tree_filter_apply(const struct tree_filter *f, int event_fd)

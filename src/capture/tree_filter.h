@@ -20,6 +20,9 @@ struct tree_filter;
 struct tree_filter *tree_filter_new(bool follow);
 /* Puts a process into the tree. 0, or -1. */
 int tree_filter_add(struct tree_filter *f, pid_t pid);
+/* No samples of it until it starts another program; its children are sampled. For those in the tree
+ * alone. */
+void tree_filter_mute(struct tree_filter *f, pid_t pid, bool mute);
 /* Lets an event sample nothing outside the tree. 0, or -1. */
 int tree_filter_apply(const struct tree_filter *f, int event_fd);
 /* What the tree's programs are called with, or NULL; `f` keeps it. */
