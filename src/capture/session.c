@@ -326,7 +326,7 @@ static void report_progress(struct session *s, uint64_t now)
 static void do_chores(struct session *s, uint64_t now)
 {
     report_progress(s, now);
-    if (now - s->last_flush >= SECOND) {
+    if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
         if (s->heaps && s->options->live)
