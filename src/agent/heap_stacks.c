@@ -172,22 +172,43 @@ static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint
     return cell;
 }
 
+/* The cell of the stack in t->address. */
+static uint32_t cell_find(struct heap_thread *t, uint64_t hash, size_t count,
+                          const struct unwind_end *end)
+{
+    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
+        if (__builtin_expect(t->known[i].hash == hash, 1))
+            return t->known[i].cell;
+    return cell_learn(t, hash, count, end);
+}
+
+static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller)
+{
+    struct unwind_end end = {0};
+    size_t count = walk_slowly(t, caller, &end);
+    return cell_find(t, unwind_hash(t->address, count), count, &end);
+}
+
+static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call)
+{
+    struct unwind_end end = {0};
+    uint64_t hash;
+    size_t count = unwind_callers(&agent_map, call, t->stack_end, &t->cache, &t->guesses,
+                                  t->address, HEAP_DEPTH, &hash, &end.reason);
+    return count ? cell_find(t, hash, count, &end) : cell_walk_slowly(t, call->ip);
+}
+
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
     struct unwind_call call = {
         .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
-    struct unwind_end end = {0};
-    uint64_t hash;
-    size_t count = 0;
-    if (__builtin_expect(call.sp >= t->stack_low && call.sp < t->stack_end, 1))
-        count = unwind_callers(&agent_map, &call, t->stack_end, &t->cache, &t->guesses, t->address,
-                               HEAP_DEPTH, &hash, &end.reason);
-    if (__builtin_expect(!count, 0)) {
-        count = walk_slowly(t, call.ip, &end);
-        hash = unwind_hash(t->address, count);
-    }
-    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
-        if (__builtin_expect(t->known[i].hash == hash, 1))
-            return t->known[i].cell;
-    return cell_learn(t, hash, count, &end);
+    if (__builtin_expect(call.sp < t->stack_low || call.sp >= t->stack_end, 0))
+        return cell_walk_slowly(t, call.ip);
+    uint64_t memo;
+    uint32_t cell = memo_find(t, &call, &memo);
+    if (__builtin_expect(cell, 1))
+        return cell;
+    cell = cell_walk(t, &call);
+    memo_put(t, &call, memo, cell);
+    return cell;
 }
