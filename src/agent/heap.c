@@ -117,6 +117,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->known_used = 0;
     memset(t->first, 0, sizeof t->first);
     t->lost_cell = 0;
+    t->range_key = 0;
     t->last = 0;
     t->delta = t->up = t->down = 0;
     t->rounds = 0;

@@ -66,9 +66,11 @@ struct heap_thread {
     uint32_t index;
     uint32_t place; /* of this half */
     int32_t tid;
-    uint32_t lost_cell; /* for stacks that found no room */
-    uint64_t last;      /* the block of its latest allocation */
-    int64_t delta;      /* bytes not yet told to the process; how many may wait, up and down */
+    uint32_t lost_cell;        /* for stacks that found no room */
+    uint64_t range_key;        /* of the range of addresses used last, */
+    struct heap_region *range; /* and its regions */
+    uint64_t last;             /* the block of its latest allocation */
+    int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
     uint64_t *filter; /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
@@ -152,7 +154,7 @@ void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t ha
 
 /* ---- heap_blocks.c; the address is not 0 */
 /* Where the address belongs, its place on its way to the cache; NULL if it can have none. */
-struct heap_region *blocks_region(uint64_t address);
+struct heap_region *blocks_region(struct heap_thread *t, uint64_t address);
 /* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
  * 0. */
 enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,

@@ -130,7 +130,7 @@ static int64_t may_wait(const struct heap_header *h, int64_t now, uint32_t threa
         return 0;
     if (threads <= 1)
         return now >> 9;
-    int64_t least = (now >> 11) / threads, most = (now >> 7) / threads;
+    int64_t least = (now >> 11) / threads, most = (now >> 5) / threads;
     int64_t left = (int64_t)__atomic_load_n(&h->peak, __ATOMIC_RELAXED) - now;
     if (threads > ASKED_MAX || left / (2 * (int64_t)threads) <= least)
         return least;
@@ -230,7 +230,7 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     struct heap_block old, block = {.size = size};
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
-    struct heap_region *region = blocks_region(address);
+    struct heap_region *region = blocks_region(t, address);
     block.cell = heap_cell_of(t, caller);
     enum heap_loss lost = blocks_put(t, region, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
@@ -259,7 +259,7 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, blocks_region(address), address, block, &old) != HEAP_LOSSES)
+    if (blocks_put(t, blocks_region(t, address), address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         filter_add(t, address);

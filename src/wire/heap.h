@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 1
+#define HEAP_VERSION 2
 
 #define HEAP_DEPTH 512
 #define HEAP_THREADS 16384u
@@ -83,9 +83,10 @@ struct heap_header {
     int64_t total __attribute__((aligned(64))); /* bytes live */
     int64_t told;                               /* of it, to the tree */
     uint64_t peak, peak_time;
-    uint64_t peak_seen; /* largest total; `peak` may be a little less with several threads */
-    uint32_t epoch;
+    uint64_t peak_seen;        /* largest total; `peak` may be a little less with several threads */
     uint32_t left, left_epoch; /* the process ends in order: when it left the tree */
+    /* Read by every call, written at new peaks alone. */
+    uint32_t epoch __attribute__((aligned(64)));
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
 
@@ -142,7 +143,7 @@ struct heap_tree {
     uint64_t tick; /* the collector's clock, some ms old */
     int64_t total __attribute__((aligned(64)));
     uint64_t peak, peak_time;
-    uint32_t epoch;
+    uint32_t epoch __attribute__((aligned(64)));
     uint32_t processes;
 };
 
