@@ -85,35 +85,50 @@ static bool is_same(const struct unwind_trace *a, const struct unwind_trace *b)
            memcmp(a->word, b->word, a->count * sizeof *a->word) == 0;
 }
 
+/* A handler may leave by a jump between any two of these and never come back. */
+static void entry_set(struct heap_known *m, uint64_t hash, uint32_t cell)
+{
+    __atomic_store_n(&m->cell, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->hash, hash, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->cell, cell, __ATOMIC_RELEASE);
+}
+
 static void learn(struct heap_thread *t, uint64_t hash, uint32_t cell)
 {
     struct heap_known *m = &t->memo[slot_of(hash)];
-    t->memo[slot_of(hash) ^ 1] = *m;
-    *m = (struct heap_known){.hash = hash, .cell = cell};
+    entry_set(&t->memo[slot_of(hash) ^ 1], m->hash, m->cell);
+    entry_set(m, hash, cell);
+}
+
+static void shape_set(struct heap_shape *s, const struct unwind_call *call,
+                      const struct unwind_trace *trace, uint16_t failed)
+{
+    bool tired = !trace || failed > FAILED_MAX;
+    __atomic_store_n(&s->sp, 0, __ATOMIC_SEQ_CST);
+    s->ip = call->ip;
+    s->fp = call->fp;
+    s->version = version_now();
+    s->failed = tired ? 0 : failed;
+    s->rest = tired ? REST : 0;
+    if (!tired)
+        s->trace = *trace;
+    __atomic_store_n(&s->sp, call->sp, __ATOMIC_SEQ_CST);
 }
 
 void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t hash, uint32_t cell)
 {
     struct heap_shape *s = shape_at(t, call);
-    bool known = is_of(s, call);
-    if (s->rest && s->sp == call->sp && s->ip == call->ip) {
+    bool here = s->sp == call->sp && s->ip == call->ip;
+    if (here && s->rest) {
         s->rest--;
         return;
     }
     struct unwind_trace trace;
     bool plain = unwind_trace(&agent_map, call, t->stack_end, &t->cache, &trace);
-    if (known && plain && hash && is_same(&trace, &s->trace)) {
+    if (!plain || !is_of(s, call) || !hash || !is_same(&trace, &s->trace)) {
+        shape_set(s, call, plain ? &trace : NULL, here ? s->failed + 1 : 0);
+        hash = s->rest ? 0 : hash_words(t, s);
+    }
+    if (hash)
         learn(t, hash, cell);
-        return;
-    }
-    uint16_t failed = s->sp == call->sp && s->ip == call->ip ? s->failed + 1 : 0;
-    *s = (struct heap_shape){.sp = call->sp, .ip = call->ip, .fp = call->fp, .failed = failed};
-    s->version = version_now();
-    if (!plain || failed > FAILED_MAX) {
-        s->failed = 0;
-        s->rest = REST;
-        return;
-    }
-    s->trace = trace;
-    learn(t, hash_words(t, s), cell);
 }
