@@ -145,6 +145,8 @@ int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
 /* ---- heap_stacks.c */
 /* The cell of the stack that leads to `caller`; never 0. */
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
+/* The thread's cell for what it frees of another's; 0 when there are no more. */
+uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
 
 /* ---- heap_memo.c */
 /* The cell that the same call had before, or 0; *hash is for memo_put then. */

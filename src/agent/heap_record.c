@@ -182,6 +182,18 @@ static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t siz
     total_add(t, (int64_t)w.bytes);
 }
 
+/* Who freed it. Threads that share a place are not told apart. */
+static __attribute__((noinline)) void count_released(struct heap_thread *t,
+                                                     const struct heap_cell *c, struct weight w)
+{
+    uint32_t origin = (uint32_t)(c - t->cells);
+    uint32_t cell = origin > 1 && t->index ? heap_cell_released(t, origin) : 0;
+    if (!cell)
+        return;
+    keep(&t->cells[cell].freed, w.bytes);
+    keep(&t->cells[cell].frees, w.count);
+}
+
 static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
 {
     struct weight w = weigh(size);
@@ -196,6 +208,7 @@ static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size
     } else {
         add(&c->foreign_freed, w.bytes);
         add(&c->foreign_frees, w.count);
+        count_released(t, c, w);
     }
     total_add(t, -(int64_t)w.bytes);
 }

@@ -104,7 +104,7 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
 }
 
 /* A cell for the stack; when there are no more, cell 1, which everybody shares. */
-static uint32_t cell_new(struct heap_thread *t, uint32_t stack)
+static uint32_t cell_new(struct heap_thread *t, uint32_t stack, uint32_t origin)
 {
     struct heap_header *h = heap_process->segment;
     uint32_t id = __atomic_fetch_add(&h->cells_used, 1, __ATOMIC_RELAXED);
@@ -114,6 +114,7 @@ static uint32_t cell_new(struct heap_thread *t, uint32_t stack)
     }
     struct heap_cell *c = &t->cells[id];
     c->stack = stack;
+    c->origin = origin;
     __atomic_store_n(&c->thread, t->index, __ATOMIC_RELEASE);
     return id;
 }
@@ -164,10 +165,10 @@ static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint
     uint32_t stack = stack_of(t, hash, count, end);
     if (stack == LOST_STACK) {
         if (!t->lost_cell)
-            t->lost_cell = cell_new(t, stack);
+            t->lost_cell = cell_new(t, stack, 0);
         return t->lost_cell;
     }
-    uint32_t cell = cell_new(t, stack);
+    uint32_t cell = cell_new(t, stack, 0);
     known_put(t, hash, cell);
     return cell;
 }
@@ -210,5 +211,20 @@ uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
         return cell;
     cell = cell_walk(t, &call);
     memo_put(t, &call, memo, cell);
+    return cell;
+}
+
+uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin)
+{
+    uint64_t hash = (origin + 1ull) * 0xd6e8feb86659fd93ull;
+    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
+        if (t->known[i].hash == hash)
+            return t->known[i].cell;
+    if (t->known_used >= (t->known_mask + 1) / 4 * 3)
+        known_grow(t);
+    uint32_t cell = cell_new(t, t->cells[origin].stack, origin);
+    if (cell == 1)
+        return 0;
+    known_put(t, hash, cell);
     return cell;
 }

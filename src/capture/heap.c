@@ -7,62 +7,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/vector.h"
-#include "capture/heap_view.h"
+#include "capture/heap_internal.h"
 #include "capture/proc.h"
-#include "capture/session_internal.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
-
-enum heap_event {
-    EVENT_ALLOCATED,
-    EVENT_LIVE,
-    EVENT_PEAK,
-    EVENT_TREE_PEAK,
-    EVENT_TEMPORARY,
-    EVENTS
-};
-
-struct curve {
-    uint32_t series;
-    bool declared;
-    int64_t last;
-};
-
-/* A thread as the agent numbers it. */
-struct heap_task {
-    uint32_t id; /* in the recording, or WRITER_NONE */
-    struct curve live;
-    int64_t now;
-};
-
-/* One program that a process runs. */
-struct heap_image {
-    pid_t pid;
-    uint32_t process; /* in the recording */
-    uint32_t main;    /* its first thread */
-    struct space *space;
-    struct heap_view *view;
-    VECTOR(struct heap_task) tasks;
-    struct curve live, rss;
-};
-
-/* What a stack of an ended process held at the tree's peak, if that was its last one. */
-struct held {
-    uint32_t thread, stack;
-    uint64_t bytes;
-};
-
-struct heaps {
-    struct session *session;
-    uint32_t event[EVENTS];
-    VECTOR(struct heap_image *) images; /* alive, with a view */
-    VECTOR(struct held) held;           /* at the peak of epoch held_epoch */
-    uint32_t held_epoch;
-    uint64_t last_tick;
-    uint64_t unreadable;
-};
 
 struct heaps *heaps_new(struct session *s)
 {
@@ -80,6 +29,7 @@ static void image_free(struct heap_image *m)
     space_drop(m->space);
     heap_view_free(m->view);
     vector_release(&m->tasks);
+    vector_release(&m->seen);
     free(m);
 }
 
@@ -172,7 +122,7 @@ static void sum_by_thread(void *context, const struct heap_sums *s)
 }
 
 /* Live bytes, of the process and of each thread that asked for them. */
-static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
+static uint64_t curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 {
     int64_t total = 0;
     tasks_learn(h, m);
@@ -186,6 +136,7 @@ static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
             curve_point(h, &t->live, "heap", m->process, t->id, now, t->now);
     }
     curve_point(h, &m->live, "heap", m->process, WRITER_NONE, now, total);
+    return (uint64_t)total;
 }
 
 void heaps_tick(struct heaps *h, uint64_t now)
@@ -193,13 +144,15 @@ void heaps_tick(struct heaps *h, uint64_t now)
     if (now - h->last_tick < TICK)
         return;
     h->last_tick = now;
+    uint64_t live = 0;
     for (size_t i = 0; i < h->images.len; i++) {
         struct heap_image *m = h->images.data[i];
         uint64_t rss = proc_rss(m->pid);
-        curves_add(h, m, now);
+        live += curves_add(h, m, now);
         if (rss)
             curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
     }
+    heap_history_tick(h, now, live);
 }
 
 struct writing {
@@ -210,18 +163,25 @@ struct writing {
     uint32_t tree_epoch;
 };
 
-static uint32_t stack_of(struct writing *w, uint32_t stack)
+uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole)
 {
     uint64_t address[HEAP_DEPTH];
     size_t interrupted;
     bool complete;
-    size_t count = heap_view_stack(w->image->view, stack, address, &interrupted, &complete);
+    size_t count = heap_view_stack(m->view, stack, address, &interrupted, &complete);
     if (count == 0)
         return 0;
+    for (size_t i = 0; whole && i < count; i++)
+        *whole = *whole && space_find(m->space, address[i] - 1);
     /* What comes out of here is taken for an instruction, not for a return address. */
     address[0]--;
-    return stacks_of_addresses(&w->heaps->session->stacks, w->image->space, address, count,
-                               interrupted, complete);
+    return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
+                               complete);
+}
+
+uint32_t heap_thread_of(const struct heap_image *m, uint32_t thread)
+{
+    return thread < m->tasks.len ? m->tasks.data[thread].id : m->main;
 }
 
 static void write_sums(void *context, const struct heap_sums *s)
@@ -230,8 +190,8 @@ static void write_sums(void *context, const struct heap_sums *s)
     struct heaps *h = w->heaps;
     struct writer *out = h->session->writer;
     const struct heap_image *m = w->image;
-    uint32_t stack = stack_of(w, s->stack);
-    uint32_t thread = s->thread < m->tasks.len ? m->tasks.data[s->thread].id : m->main;
+    uint32_t stack = heap_stack_of(h, m, s->stack, NULL);
+    uint32_t thread = heap_thread_of(m, s->thread);
     w->live_blocks += s->live_blocks;
     writer_sum(out, h->event[EVENT_ALLOCATED], thread, stack, s->allocations, s->bytes);
     if (s->live_blocks || s->live)
@@ -288,6 +248,8 @@ static void image_write(struct heaps *h, struct heap_image *m)
     curves_add(h, m, now);
     heap_view_summary(m->view, &w.summary);
     heap_view_each(m->view, w.tree_epoch, write_sums, &w);
+    heap_history_add(h, m, now, true);
+    heap_details_write(h, m);
     const struct heap_summary *s = &w.summary;
     writer_heap(h->session->writer, m->process,
                 &(struct writer_heap){.time = now,

@@ -150,6 +150,30 @@ void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
     }
 }
 
+void heap_view_each_released(struct heap_view *v,
+                             void (*each)(void *context, const struct heap_released *released),
+                             void *context)
+{
+    const struct heap_cell *cells = (const struct heap_cell *)(v->base + v->layout.cells);
+    uint32_t count = cells_used(v);
+    for (uint32_t i = 2; i < count; i++) {
+        uint32_t origin = __atomic_load_n(&cells[i].origin, __ATOMIC_RELAXED);
+        uint64_t frees = load(&cells[i].frees);
+        if (!origin || !frees)
+            continue;
+        if (origin >= count) {
+            v->damaged = true;
+            continue;
+        }
+        uint32_t by = cells[i].thread, thread = cells[origin].thread;
+        each(context, &(struct heap_released){.by = by < HEAP_THREADS ? by : 0,
+                                              .thread = thread < HEAP_THREADS ? thread : 0,
+                                              .stack = cells[origin].stack,
+                                              .frees = scaled(v, frees),
+                                              .freed = load(&cells[i].freed)});
+    }
+}
+
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete)
 {

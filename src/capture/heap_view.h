@@ -61,6 +61,16 @@ bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)
 void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
                     void (*each)(void *context, const struct heap_sums *sums), void *context);
 
+/* What a thread freed of what another had allocated. */
+struct heap_released {
+    uint32_t by, thread, stack; /* who freed; who had allocated, and where */
+    uint64_t frees, freed;
+};
+
+void heap_view_each_released(struct heap_view *v,
+                             void (*each)(void *context, const struct heap_released *released),
+                             void *context);
+
 /* The addresses of a stack, innermost first, all of them return addresses but the one at
  * *interrupted (0: none). Returns how many, 0 for the stack of those that found no room. */
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],

@@ -112,7 +112,9 @@ struct heap_stack {
     uint16_t interrupted; /* index of the one that a signal interrupted, or 0 */
 };
 
-/* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. */
+/* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. A cell
+ * with an origin has no allocations: it counts what its thread freed of another thread's cell,
+ * which is the origin. */
 struct heap_cell {
     uint64_t allocations, bytes;
     uint64_t frees, freed; /* by the thread itself */
@@ -123,7 +125,8 @@ struct heap_cell {
     uint64_t foreign_frees, foreign_freed; /* by other threads */
     uint64_t tree_held;
     uint32_t stack, thread; /* set at birth */
-    uint64_t spare;
+    uint32_t origin;
+    uint32_t spare;
     uint32_t sizes[HEAP_SIZES];
 } __attribute__((aligned(64)));
 
