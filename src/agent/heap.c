@@ -304,10 +304,9 @@ __attribute__((destructor)) static void leave(void)
     struct heap_header *h = p ? p->segment : NULL;
     if (!h)
         return;
-    h->left_epoch = __atomic_load_n(&heap_tree->epoch, __ATOMIC_ACQUIRE);
-    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
     int64_t told = __atomic_exchange_n(&h->told, 0, __ATOMIC_ACQ_REL);
-    __atomic_fetch_sub(&heap_tree->total, told, __ATOMIC_RELAXED);
+    h->left_number = heap_tree_leave(heap_tree, told);
+    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
 }
 
 static void tree_map(const char *path)

@@ -84,21 +84,23 @@ static void tell_tree(struct heap_header *h, int64_t now)
     struct heap_tree *tree = heap_tree;
     if (h->left)
         return;
-    int64_t told = __atomic_load_n(&h->told, __ATOMIC_RELAXED), sum = tree->total;
+    int64_t told = __atomic_load_n(&h->told, __ATOMIC_RELAXED);
+    int64_t sum = heap_tree_bytes(__atomic_load_n(&tree->total, __ATOMIC_RELAXED));
     uint32_t processes = tree->processes ? tree->processes : 1;
-    int64_t most = sum > 0 ? (sum >> 9) / processes : 0, by = now - told;
-    if (by <= most && by >= -most)
+    int64_t step = sum > 0 ? (sum >> 9) / processes : 0, by = now - told;
+    if (by <= step && by >= -step)
         return;
     if (!__atomic_compare_exchange_n(&h->told, &told, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return; /* another thread just did */
-    sum = __atomic_add_fetch(&tree->total, by, __ATOMIC_RELAXED);
+    int64_t word = __atomic_add_fetch(&tree->total, by * (1 << HEAP_TREE_SHIFT), __ATOMIC_RELAXED);
     uint64_t peak = __atomic_load_n(&tree->peak, __ATOMIC_RELAXED);
-    if (sum <= 0 || (uint64_t)sum <= peak + (processes > 1 ? peak >> 9 : 0))
+    uint64_t most = peak + (processes > 1 ? peak >> 9 : 0);
+    if (word <= 0 || (uint64_t)word >> HEAP_TREE_SHIFT <= most >> HEAP_TREE_SHIFT)
         return;
-    if (__atomic_compare_exchange_n(&tree->peak, &peak, (uint64_t)sum, false, __ATOMIC_RELAXED,
+    if (__atomic_compare_exchange_n(&tree->peak, &peak, (uint64_t)word, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
-        tree->peak_time = tree->tick;
+        tree->peak_time = processes > 1 ? agent_now() : h->peak_time;
         __atomic_fetch_add(&tree->epoch, 1, __ATOMIC_RELEASE);
     }
 }
@@ -116,7 +118,10 @@ static void peak_raise(struct heap_header *h, int64_t told, uint32_t threads)
         return;
     if (__atomic_compare_exchange_n(&h->peak, &peak, now, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
-        h->peak_time = heap_tree->tick;
+        if (now > h->peak_timed + (h->peak_timed >> 10)) {
+            h->peak_timed = now;
+            h->peak_time = agent_now();
+        }
         __atomic_fetch_add(&h->epoch, 1, __ATOMIC_RELEASE);
     }
 }

@@ -161,6 +161,7 @@ struct writing {
     struct heap_summary summary;
     uint64_t live_blocks;
     uint32_t tree_epoch;
+    bool in_peak; /* of the tree, as it is now */
 };
 
 uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole)
@@ -200,7 +201,7 @@ static void write_sums(void *context, const struct heap_sums *s)
         writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
     if (s->temporary)
         writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
-    if (s->tree_peak && w->tree_epoch == h->held_epoch)
+    if (s->tree_peak && w->in_peak)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};
 }
@@ -227,24 +228,25 @@ static void write_loss(struct heaps *h, const struct heap_image *m, const struct
 
 /* The process holds nothing any more. What it held counts for the tree's peak only while that is
  * the latest one. */
-static uint32_t tree_leave(struct heaps *h, const struct heap_image *m)
+static void tree_leave(struct heaps *h, struct writing *w)
 {
     struct heap_tree *tree = agents_tree(h->session->agents);
-    uint32_t now = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
-    uint32_t epoch = heap_view_last_epoch(m->view, now);
-    __atomic_fetch_sub(&tree->total, heap_view_told(m->view), __ATOMIC_RELAXED);
+    const struct heap_view *view = w->image->view;
+    heap_tree_leave(tree, heap_view_told(view));
     __atomic_fetch_sub(&tree->processes, 1, __ATOMIC_RELAXED);
-    if (now != h->held_epoch)
+    uint64_t peak = __atomic_load_n(&tree->peak, __ATOMIC_ACQUIRE);
+    w->tree_epoch = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
+    w->in_peak = heap_view_in_peak(view, peak);
+    if (peak != h->held_peak)
         h->held.len = 0;
-    h->held_epoch = now;
-    return epoch;
+    h->held_peak = peak;
 }
 
 static void image_write(struct heaps *h, struct heap_image *m)
 {
     struct writing w = {.heaps = h, .image = m};
     uint64_t now = clock_now();
-    w.tree_epoch = tree_leave(h, m);
+    tree_leave(h, &w);
     curves_add(h, m, now);
     heap_view_summary(m->view, &w.summary);
     heap_view_each(m->view, w.tree_epoch, write_sums, &w);
@@ -292,7 +294,7 @@ void heaps_finish(struct heaps *h)
     struct session *s = h->session;
     const struct heap_tree *tree = agents_tree(s->agents);
     const struct session_options *o = s->options;
-    if (tree->epoch == h->held_epoch)
+    if (tree->peak == h->held_peak)
         for (size_t i = 0; i < h->held.len; i++)
             writer_sum(s->writer, h->event[EVENT_TREE_PEAK], h->held.data[i].thread,
                        h->held.data[i].stack, 0, h->held.data[i].bytes);
@@ -300,6 +302,6 @@ void heaps_finish(struct heaps *h)
     if (o->heap == HEAP_SAMPLED)
         put_number(s->writer, "heap_interval",
                    o->heap_interval ? o->heap_interval : HEAP_INTERVAL_DEFAULT);
-    put_number(s->writer, "heap_tree_peak", tree->peak);
+    put_number(s->writer, "heap_tree_peak", tree->peak >> HEAP_TREE_SHIFT);
     put_number(s->writer, "heap_tree_peak_time", tree->peak_time);
 }

@@ -57,8 +57,8 @@ struct heaps {
     struct session *session;
     uint32_t event[EVENTS];
     VECTOR(struct heap_image *) images; /* alive, with a view */
-    VECTOR(struct held) held;           /* at the peak of epoch held_epoch */
-    uint32_t held_epoch;
+    VECTOR(struct held) held;           /* at the peak `held_peak` */
+    uint64_t held_peak;                 /* as the tree has it */
     uint64_t last_tick;
     uint64_t first, next_history;
     uint64_t highest; /* live bytes at a point of the history */

@@ -78,10 +78,10 @@ int64_t heap_view_told(const struct heap_view *v)
     return __atomic_load_n(&header(v)->told, __ATOMIC_RELAXED);
 }
 
-uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now)
+bool heap_view_in_peak(const struct heap_view *v, uint64_t peak)
 {
     const struct heap_header *h = header(v);
-    return __atomic_load_n(&h->left, __ATOMIC_ACQUIRE) ? h->left_epoch : now;
+    return !__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || heap_tree_has(peak, h->left_number);
 }
 
 bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)

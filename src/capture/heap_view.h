@@ -77,8 +77,7 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
                        size_t *interrupted, bool *complete);
 
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
-/* The tree's epoch when the process ended; `now` is the tree's, which holds for one that was
- * killed. */
-uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now);
+/* Whether it was in the sum that made the tree's `peak`; one that was killed always was. */
+bool heap_view_in_peak(const struct heap_view *v, uint64_t peak);
 
 #endif
