@@ -60,8 +60,8 @@ struct peaks_options {
     uint64_t delta; /* bytes that it must fall by before the next; 0: a twentieth of the highest */
 };
 
-/* When peak `number` of report_peaks was, ns since the start. */
-int heap_peak_time(const struct profile *p, const struct peaks_options *o, uint64_t number,
+/* heap_hold for peak `number` of report_peaks; *time is when it was, ns since the start. */
+int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
                    uint64_t *time, struct error *err);
 /* What heap_hold found for the same times: functions and stacks, or the calls as a tree. */
 void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t to, bool calls);

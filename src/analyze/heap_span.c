@@ -5,7 +5,19 @@
 #include "analyze/peaks.h"
 #include "base/memory.h"
 
-int heap_peak_time(const struct profile *p, const struct peaks_options *o, uint64_t number,
+/* Of the highest peak the recording has the exact stacks, whenever the history looked. */
+static void hold_highest(struct profile *p, const char *event)
+{
+    uint32_t from = profile_event_find(p, event);
+    uint32_t held = profile_event_add(p, HEAP_HELD, UNIT_BYTES, 0);
+    for (size_t i = 0, count = p->cells.len; i < count; i++) {
+        const struct profile_cell c = p->cells.data[i];
+        if (c.event == from)
+            profile_count(p, held, c.thread, c.stack, c.count, c.value);
+    }
+}
+
+int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
                    uint64_t *time, struct error *err)
 {
     struct selection s;
@@ -22,18 +34,37 @@ int heap_peak_time(const struct profile *p, const struct peaks_options *o, uint6
                       (unsigned long long)number, peaks.all.len);
     else
         *time = peaks.all.data[number - 1].time;
+    bool highest = !rc && peaks.all.data[number - 1].value == total.highest;
+    const char *event = heap_peak_event(&s);
     peaks_release(&peaks);
     curve_release(&total);
     selection_release(&s);
+    if (highest)
+        hold_highest(p, event);
+    else if (!rc)
+        heap_hold(p, 0, *time);
     return rc;
 }
 
-/* When each call, or one under it, allocated last before `to`. */
+/* The first point of the history at or after a time, which has what was done by then. */
+static uint64_t point_after(const struct profile *p, uint64_t time)
+{
+    uint64_t best = UINT64_MAX;
+    for (size_t i = 0; i < p->details.len; i++) {
+        const struct profile_detail *d = &p->details.data[i];
+        if (d->kind == DETAIL_GREW && d->key >= time && d->key < best)
+            best = d->key;
+    }
+    return best;
+}
+
+/* When each call, or one under it, allocated last before `to`, as the history knows it. */
 static uint64_t *last_times(const struct report *r, uint32_t event, uint64_t to)
 {
     const struct profile *p = r->selection->profile;
     const struct tree *t = r->tree;
     uint64_t *last = memory_array(t->nodes.len + 1, sizeof *last);
+    to = point_after(p, to);
     for (size_t i = 0; i < p->details.len; i++) {
         const struct profile_detail *d = &p->details.data[i];
         uint32_t node =

@@ -329,13 +329,13 @@ static int prepare(struct report_options *o, struct profile *p, const char *file
         int rc = *end ? error_set(err, FAULT_USAGE,
                                   "with --peaks, --event takes the number of a peak, not \"%s\"",
                                   o->filter.events.data[0])
-                      : heap_peak_time(p, &o->peak, number, &o->at, err);
+                      : heap_hold_peak(p, &o->peak, number, &o->at, err);
         if (rc)
             return rc;
         o->calls = true;
         o->filter.events.len = 0; /* it was no event's name */
     }
-    if (of_span(o) || o->calls)
+    if (of_span(o))
         heap_hold(p, o->filter.from, o->at ? o->at : o->filter.to);
     if (o->ownership)
         heap_released(p);
