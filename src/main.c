@@ -14,6 +14,7 @@
 
 extern const struct command command_run;
 extern const struct command command_attach;
+extern const struct command command_ctl;
 extern const struct command command_report;
 extern const struct command command_graph;
 extern const struct command command_diff;
@@ -21,6 +22,7 @@ extern const struct command command_symbolize;
 extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_merge;
+extern const struct command command_serve;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -28,6 +30,7 @@ static const struct command *const commands[] = {
     // clang-format off
     &command_run,
     &command_attach,
+    &command_ctl,
     &command_report,
     &command_graph,
     &command_diff,
@@ -35,6 +38,7 @@ static const struct command *const commands[] = {
     &command_export,
     &command_import,
     &command_merge,
+    &command_serve,
     &command_help,
     NULL,
     // clang-format on

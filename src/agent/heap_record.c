@@ -246,6 +246,10 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
+    if (__builtin_expect(__atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED), 0)) {
+        t->left = heap_draw(t);
+        return;
+    }
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
     struct heap_region *region = blocks_region(t, address);

@@ -50,7 +50,7 @@ static bool has_runpath(const void *address)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_ld)
+    if (!dladdr1 || !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_ld)
         return true;
     for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_RUNPATH || d->d_tag == DT_RPATH)

@@ -215,6 +215,8 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
 {
     (void)argc;
     (void)argv;
+    if (!gnu_get_libc_version)
+        return;
     environment = environ ? environ : envp;
     if (!settings_read())
         return;

@@ -281,6 +281,8 @@ static int segment_map(int fd, void **base, size_t *size, struct error *err)
 static void member_drain(struct member *m, bool last, const struct agents_sink *sink, void *context)
 {
     segment_view_drain(m->view, last, &m->process, sink, context);
+    if (sink->round)
+        sink->round(context, &m->process);
     if (last && sink->process_end)
         sink->process_end(context, &m->process);
 }

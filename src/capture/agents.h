@@ -80,6 +80,8 @@ struct agents_sample {
     size_t interrupted;     /* the other exact one, see unwind/walk.h; or 0 */
     uint8_t reason;         /* enum unwind_reason */
     uint8_t flags;          /* enum segment_sample_flag */
+    const uint64_t *kernel; /* addresses, innermost first */
+    size_t kernel_count;
     const uint64_t *python; /* frames, two words each: see wire/segment.h */
     size_t python_count;
     bool python_whole;
@@ -109,6 +111,8 @@ struct agents_sink {
     void (*process_end)(void *context, struct agents_process *p);
     /* The process has handed over its heap segment: p->heap, until process_end. */
     void (*heap)(void *context, struct agents_process *p);
+    /* The process's header was read again: p->flags and what else may have changed. */
+    void (*round)(void *context, struct agents_process *p);
     /* A process that is not observed; `why` is a clause for the user. */
     void (*refused)(void *context, pid_t pid, const char *why);
 };

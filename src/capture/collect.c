@@ -6,10 +6,12 @@
 static void on_sample(struct session *s, const struct perf_record *r)
 {
     int event = perf_event_of(s->perf, r->id);
-    if (event < 0 || r->pid <= 0)
+    if (event < 0 || r->pid <= 0 || !s->begun)
         return;
     struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
     if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
+        return;
+    if (!session_wants(s, t->process))
         return;
     uint32_t stack = stacks_of_sample(&s->stacks, t->process->space, r);
     if (event == PERF_EVENTS_MAX) {
@@ -63,6 +65,7 @@ static void on_record(struct session *s, const struct perf_record *r)
                      r->build_id_len, r->time);
         break;
     case PERF_COMM:
+        s->begun |= r->exec;
         if (r->exec)
             inside_on_exec(s, r->pid, r->time);
         if (r->exec)
@@ -100,6 +103,8 @@ void collect_records(struct session *s, uint64_t until)
 {
     struct perf_record r;
     perf_refresh(s->perf);
+    if (s->tasks.commands)
+        commands_refresh(s->tasks.commands);
     while (perf_next(s->perf, until, &r)) {
         inside_write(s, r.time);
         on_record(s, &r);
@@ -129,6 +134,9 @@ static void settle_counts(struct session *s)
     struct perf_totals totals;
     perf_read_totals(s->perf, &totals);
     tasks_settle_cpu(&s->tasks, totals.cpu);
+    if (totals.unfollowed)
+        writer_note(s->writer, NOTE_WARNING,
+                    "more processes lived at once than could be followed: some were not sampled");
     for (size_t i = 0; i <= PERF_EVENTS_MAX; i++) {
         if (totals.lost[i] <= s->lost_told[i])
             continue;

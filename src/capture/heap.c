@@ -1,5 +1,5 @@
 /* Heaps into the recording; see heap.h. */
-#include "capture/heap.h"
+#include "capture/heap_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ static void image_free(struct heap_image *m)
     heap_view_free(m->view);
     vector_release(&m->tasks);
     vector_release(&m->seen);
+    vector_release(&m->told);
     free(m);
 }
 
@@ -79,14 +80,17 @@ void heaps_on_heap(struct heaps *h, struct agents_process *p)
     struct error err = {0};
     if (!m || m->view)
         return;
-    if (heap_view_new(p->heap, p->heap_size, &m->view, &err) == 0)
-        *vector_push(&h->images) = m;
-    else
+    if (heap_view_new(p->heap, p->heap_size, &m->view, &err)) {
         writer_note(h->session->writer, NOTE_WARNING, err.text);
+        return;
+    }
+    *vector_push(&h->images) = m;
+    if (h->pause_new)
+        heap_view_pause(m->view, m->paused = true);
 }
 
 /* Threads are asked for soon after they begin: later their numbers may belong to others. */
-static void tasks_learn(struct heaps *h, struct heap_image *m)
+void heap_image_learn(struct heaps *h, struct heap_image *m)
 {
     uint32_t count = heap_view_threads(m->view);
     while (m->tasks.len < count) {
@@ -125,7 +129,7 @@ static void sum_by_thread(void *context, const struct heap_sums *s)
 static uint64_t curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 {
     int64_t total = 0;
-    tasks_learn(h, m);
+    heap_image_learn(h, m);
     for (size_t i = 0; i < m->tasks.len; i++)
         m->tasks.data[i].now = 0;
     heap_view_each(m->view, 0, sum_by_thread, m);
@@ -180,7 +184,12 @@ uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t sta
                                complete);
 }
 
-uint32_t heap_thread_of(const struct heap_image *m, uint32_t thread)
+uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
+{
+    return heap_stack_of(h, m, stack, NULL);
+}
+
+uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread)
 {
     return thread < m->tasks.len ? m->tasks.data[thread].id : m->main;
 }
@@ -189,18 +198,11 @@ static void write_sums(void *context, const struct heap_sums *s)
 {
     struct writing *w = context;
     struct heaps *h = w->heaps;
-    struct writer *out = h->session->writer;
-    const struct heap_image *m = w->image;
-    uint32_t stack = heap_stack_of(h, m, s->stack, NULL);
-    uint32_t thread = heap_thread_of(m, s->thread);
+    uint32_t stack = heap_image_tell(h, w->image, s);
+    uint32_t thread = heap_image_thread(w->image, s->thread);
     w->live_blocks += s->live_blocks;
-    writer_sum(out, h->event[EVENT_ALLOCATED], thread, stack, s->allocations, s->bytes);
-    if (s->live_blocks || s->live)
-        writer_sum(out, h->event[EVENT_LIVE], thread, stack, s->live_blocks, s->live);
     if (s->peak)
-        writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
-    if (s->temporary)
-        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
+        writer_sum(h->session->writer, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
     if (s->tree_peak && w->in_peak)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};

@@ -53,7 +53,7 @@ static void on_cell(void *context, const struct heap_sums *s)
             return; /* its module was loaded just now */
         seen->stack = stack + 1;
     }
-    uint32_t thread = heap_thread_of(c->image, s->thread);
+    uint32_t thread = heap_image_thread(c->image, s->thread);
     if (grew) {
         put(c, DETAIL_GREW, thread, seen->stack - 1, s->allocations - seen->allocations,
             s->bytes - seen->bytes);
@@ -121,7 +121,7 @@ static void write_sizes(void *context, const struct heap_sums *s)
         if (s->sizes[i] && seen->stack)
             writer_detail(d->heaps->session->writer,
                           &(struct writer_detail){.kind = DETAIL_SIZE,
-                                                  .thread = heap_thread_of(d->image, s->thread),
+                                                  .thread = heap_image_thread(d->image, s->thread),
                                                   .stack = seen->stack - 1,
                                                   .key = least_of_class(i),
                                                   .count = of_class(&d->mode, i, s->sizes[i])});
@@ -133,9 +133,9 @@ static void write_released(void *context, const struct heap_released *r)
     writer_detail(
         d->heaps->session->writer,
         &(struct writer_detail){.kind = DETAIL_RELEASED,
-                                .thread = heap_thread_of(d->image, r->thread),
+                                .thread = heap_image_thread(d->image, r->thread),
                                 .stack = heap_stack_of(d->heaps, d->image, r->stack, NULL),
-                                .key = heap_thread_of(d->image, r->by),
+                                .key = heap_image_thread(d->image, r->by),
                                 .count = r->frees,
                                 .value = r->freed});
 }

@@ -1,4 +1,5 @@
-/* What the files of the heaps share: heap.c (life, sums, curves) and heap_history.c. */
+/* The heaps' state, shared by heap.c (life, curves, ends), heap_live.c (while they run) and
+ * heap_history.c (how they changed). */
 #ifndef SONDE_CAPTURE_HEAP_INTERNAL_H
 #define SONDE_CAPTURE_HEAP_INTERNAL_H
 
@@ -29,7 +30,16 @@ struct heap_task {
     int64_t now;
 };
 
-/* What the recording has of a cell so far. */
+/* What the recording has been told of a cell: sums there are sums of what is told. */
+struct heap_told {
+    uint64_t allocations, bytes;
+    uint64_t live_blocks, live;
+    uint64_t temporary, temporary_bytes;
+    uint32_t stack; /* in the recording */
+    bool known;
+};
+
+/* The same for the history. */
 struct heap_seen {
     uint64_t allocations, bytes, frees, freed;
     uint32_t stack; /* in the recording, + 1; 0: not yet known */
@@ -43,8 +53,10 @@ struct heap_image {
     struct space *space;
     struct heap_view *view;
     VECTOR(struct heap_task) tasks;
-    struct curve live, rss;
+    VECTOR(struct heap_told) told; /* by cell */
     VECTOR(struct heap_seen) seen; /* by cell */
+    bool paused;
+    struct curve live, rss;
 };
 
 /* What a stack of an ended process held at the tree's peak, if that was its last one. */
@@ -60,6 +72,8 @@ struct heaps {
     VECTOR(struct held) held;           /* at the peak `held_peak` */
     uint64_t held_peak;                 /* as the tree has it */
     uint64_t last_tick;
+    unsigned snapshots;
+    bool pause_new; /* of the tree, so of who comes later as well */
     uint64_t first, next_history;
     uint64_t highest; /* live bytes at a point of the history */
 };
@@ -67,8 +81,12 @@ struct heaps {
 /* A stack of the segment in the recording. With `*whole` given, it says whether all of it lies in
  * modules that are known by now. */
 uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole);
-/* A thread of the segment in the recording. */
-uint32_t heap_thread_of(const struct heap_image *m, uint32_t thread);
+uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack);
+/* The thread in the recording; learns of new ones first. */
+uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread);
+void heap_image_learn(struct heaps *h, struct heap_image *m);
+/* Tells the recording how a cell has changed since it was told last; returns its stack. */
+uint32_t heap_image_tell(struct heaps *h, struct heap_image *m, const struct heap_sums *s);
 
 /* ---- heap_history.c */
 /* Puts down what every stack allocated and freed since the last time; at the end of a process also

@@ -15,6 +15,12 @@ struct heap_view {
     bool damaged;
 };
 
+void heap_view_pause(struct heap_view *v, bool pause)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_store_n(&h->paused, pause, __ATOMIC_RELAXED);
+}
+
 int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err)
 {
     struct heap_header h;

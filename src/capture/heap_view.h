@@ -76,6 +76,9 @@ void heap_view_each_released(struct heap_view *v,
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete);
 
+/* Tells the agent; the view's memory must be writable then. */
+void heap_view_pause(struct heap_view *v, bool pause);
+
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
 /* Whether it was in the sum that made the tree's `peak`; one that was killed always was. */
 bool heap_view_in_peak(const struct heap_view *v, uint64_t peak);

@@ -25,6 +25,8 @@
 struct cover {
     pid_t pid;
     uint64_t from, to;
+    bool in_part; /* the process has threads that are not sampled */
+    bool muted;   /* see inside_mute */
 };
 
 struct inside {
@@ -57,14 +59,17 @@ static int find_library(char *out, size_t size, struct error *err)
                      "libsonde.so, which sonde needs for this, is not beside it");
 }
 
-/* Nothing can be preloaded into a program that asks for no loader. */
-static bool is_static(const char *path)
+/* Nothing can be preloaded into a program that asks for no loader, and little done with a libc that
+ * is not glibc. */
+enum kinship { KIN, STATIC, OTHER_LIBC };
+
+static enum kinship kinship_of(const char *path)
 {
     Elf64_Ehdr e;
-    bool is_elf = false, has_loader = false;
+    bool is_elf = false, has_loader = false, musl = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return KIN;
     if (io_pread(fd, &e, sizeof e, 0) == sizeof e && !memcmp(e.e_ident, ELFMAG, SELFMAG) &&
         e.e_phentsize == sizeof(Elf64_Phdr)) {
         is_elf = true;
@@ -72,11 +77,15 @@ static bool is_static(const char *path)
             Elf64_Phdr p;
             if (io_pread(fd, &p, sizeof p, e.e_phoff + i * sizeof p) != sizeof p)
                 break;
+            char loader[PATH_MAX] = "";
             has_loader = p.p_type == PT_INTERP;
+            if (has_loader && p.p_filesz < sizeof loader &&
+                io_pread(fd, loader, p.p_filesz, p.p_offset) > 0)
+                musl = strstr(loader, "/ld-musl-") != NULL;
         }
     }
     close(fd);
-    return is_elf && !has_loader;
+    return !is_elf ? KIN : !has_loader ? STATIC : musl ? OTHER_LIBC : KIN;
 }
 
 /* What the agents are to do: sample every process, or those with Python beside perf, or none. */
@@ -131,11 +140,15 @@ int inside_open(struct session *s, bool sampling, struct error *err)
     if (sampling && (p->events != 1 || !p->event[0].timed))
         return error_set(err, FAULT_SYSTEM,
                          "only the event cpu can be sampled without perf events");
-    if ((sampling || s->options->heap != HEAP_OFF) &&
-        launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
+    bool needed = sampling || s->options->heap != HEAP_OFF;
+    enum kinship kinship = KIN;
+    if (needed && launch_find(s->options->launch->argv[0], program, sizeof program))
+        kinship = kinship_of(program);
+    if (kinship != KIN)
         return error_set(err, FAULT_SYSTEM,
-                         "%s is statically linked, so it can only be recorded with perf events",
-                         program);
+                         "%s is %s, so it can only be recorded with perf events, and not its heap",
+                         program,
+                         kinship == STATIC ? "statically linked" : "linked with musl, not glibc");
     s->inside = memory_alloc(sizeof *s->inside);
     return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
 }
@@ -210,6 +223,21 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
     return c && event == s->inside->event && time >= c->from && time <= c->to;
 }
 
+void inside_mute(struct session *s)
+{
+    for (size_t i = 0; s->inside->covers.len && i <= s->inside->covers.mask; i++) {
+        const struct map_slot *slot = &s->inside->covers.slots[i];
+        struct cover *c = slot->used ? (struct cover *)(uintptr_t)slot->value : NULL;
+        if (!c || cover_of(s, c->pid, c->pid) != c)
+            continue;
+        bool mute = c->to == UINT64_MAX && !c->in_part;
+        if (mute == c->muted)
+            continue;
+        perf_mute(s->perf, c->pid, mute);
+        c->muted = mute;
+    }
+}
+
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
 {
     struct cover *c = cover_of(s, pid, pid);
@@ -234,7 +262,10 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
-    struct queued *q = queue_make(sample->count, sample->python_count);
+    struct queued *q = queue_make(sample->count, sample->python_count,
+                                  s->options->perf.no_kernel ? 0 : sample->kernel_count);
+    if (q->kernel_count)
+        memcpy(q->kernel, sample->kernel, q->kernel_count * sizeof *q->kernel);
     struct python_stack *k = &q->stack;
     q->time = sample->time;
     q->value = sample->value;
@@ -265,10 +296,13 @@ static void write_queued(struct session *s, const struct queued *q)
 {
     struct thread *th = tasks_thread(&s->tasks, q->pid, q->tid, q->time);
     const struct python_stack *k = &q->stack;
+    if (!session_wants(s, th->process))
+        return;
     uint32_t stack = k->python
                          ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
                          : stacks_of_addresses(&s->stacks, th->process->space, k->address,
                                                k->native, k->interrupted, k->native_whole);
+    stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
 }
 
@@ -341,6 +375,18 @@ static void on_refused(void *context, pid_t pid, const char *why)
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
+/* What keeps an agent from sampling every thread. */
+#define IN_PART                                                                                    \
+    (SEGMENT_QUIET | SEGMENT_SIGNAL_SHARED | SEGMENT_TIMERS_REFUSED | SEGMENT_NO_SIGNAL |          \
+     SEGMENT_CLOCK_REFUSED)
+
+static void on_round(void *context, struct agents_process *p)
+{
+    struct cover *c = cover_of(context, p->pid, p->pid);
+    if (c && ((p->flags & IN_PART) || p->threads_refused))
+        c->in_part = true;
+}
+
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
@@ -348,6 +394,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
+                                        .round = on_round,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 

@@ -6,6 +6,7 @@
 #include "base/vector.h"
 #include "capture/perf.h"
 #include "capture/ring.h"
+#include "capture/tree_filter.h"
 #include "unwind/arch.h"
 
 #define UNWIND_PERF_COUNT ((unsigned)__builtin_popcountll(UNWIND_PERF_MASK))
@@ -32,6 +33,9 @@ struct perf {
     struct map ids;     /* event id -> index, see perf_event_of */
     struct ring *taken; /* whose record was handed out last */
     uint64_t malformed;
+    struct tree_filter *filter; /* the clock is that of the CPUs, kept to the tree; or NULL */
+    bool tried_filter;
+    int clock;       /* index of the event that it stands for */
     bool tells_lost; /* the kernel counts what it could not deliver, event by event */
 };
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "capture/perf_internal.h"
 
@@ -61,11 +62,22 @@ static void set_common(const struct perf *p, struct perf_event_attr *a, bool on_
     a->watermark = 1;
 }
 
+/* Of a clock all; where samples may come as fast as the program causes them, less. */
+static size_t stack_bytes(const struct perf *p, const struct perf_event_attr *a)
+{
+    size_t bytes = p->ability.stack_bytes;
+    size_t most = a->freq ? STACK_BYTES_FAST
+                  : a->type == PERF_TYPE_SOFTWARE && a->config <= PERF_COUNT_SW_TASK_CLOCK
+                      ? bytes
+                      : STACK_BYTES_SMALL;
+    return bytes < most ? bytes : most;
+}
+
 static void set_sampling(const struct perf *p, struct perf_event_attr *a)
 {
     a->sample_type = PERF_SAMPLE_FIELDS;
     a->sample_regs_user = UNWIND_PERF_MASK;
-    a->sample_stack_user = (uint32_t)p->ability.stack_bytes;
+    a->sample_stack_user = (uint32_t)stack_bytes(p, a);
     a->exclude_callchain_user = 1;
     a->exclude_callchain_kernel = !p->ability.kernel;
     a->exclude_guest = 1;
@@ -200,10 +212,8 @@ static int add_counter(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_ex
     return 0;
 }
 
-static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
-                       struct perf_event_attr *a, bool on_exec)
+static int open_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, struct perf_event_attr *a)
 {
-    set_common(p, a, on_exec);
     set_sampling(p, a);
     a->read_format = p->tells_lost ? PERF_FORMAT_LOST : 0;
     int fd = perf_event_open(a, tid, c->cpu);
@@ -212,8 +222,12 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
         a->read_format = 0;
         fd = perf_event_open(a, tid, c->cpu);
     }
-    if (fd < 0)
-        return -1;
+    return fd;
+}
+
+/* The event's samples go to the CPU's ring, which the first of them makes. */
+static int keep_sampler(struct perf *p, struct perf_cpu *c, int fd, int event)
+{
     keep(p, fd, event);
     if (c->samples_fd)
         return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->samples_fd);
@@ -226,13 +240,12 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
     return 0;
 }
 
-/* The stack that blocks, at every switch away from the CPU. */
-static void make_switch_attr(struct perf_event_attr *a)
+static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
+                       struct perf_event_attr *a, bool on_exec)
 {
-    *a = (struct perf_event_attr){.size = sizeof *a,
-                                  .type = PERF_TYPE_SOFTWARE,
-                                  .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
-                                  .sample_period = 1};
+    set_common(p, a, on_exec);
+    int fd = open_sampler(p, c, tid, a);
+    return fd < 0 ? -1 : keep_sampler(p, c, fd, event);
 }
 
 static void choose_sizes(struct perf *p)
@@ -245,6 +258,75 @@ static void choose_sizes(struct perf *p)
     p->ability.task_ring_bytes = (large ? TASK_RING_PAGES : TASK_RING_PAGES_SMALL) * 4096;
 }
 
+/* The clock of a CPU, kept to the tree: see tree_filter.h. */
+static int open_clock(struct perf *p, struct perf_cpu *c, int event, bool now)
+{
+    struct perf_event_attr a;
+    event_attr(&p->options.event[event], p->options.rate, &a);
+    set_common(p, &a, false);
+    a.inherit = a.inherit_thread = 0;
+    a.disabled = !now;
+    int fd = open_sampler(p, c, -1, &a);
+    if (fd >= 0 && tree_filter_apply(p->filter, fd)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* On every CPU or on none. */
+static int add_clocks(struct perf *p, int event, bool now)
+{
+    int *fds = memory_array(p->cpus.len, sizeof *fds), rc = 0;
+    size_t n = 0;
+    while (n < p->cpus.len && (fds[n] = open_clock(p, &p->cpus.data[n], event, now)) >= 0)
+        n++;
+    if (n < p->cpus.len) {
+        while (n > 0)
+            close(fds[--n]);
+        rc = -1;
+    }
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = keep_sampler(p, &p->cpus.data[i], fds[i], event);
+    free(fds);
+    return rc;
+}
+
+static bool is_clock(const struct event *e)
+{
+    return e->type == PERF_TYPE_SOFTWARE && e->config == PERF_COUNT_SW_CPU_CLOCK && e->by_rate;
+}
+
+void perf_add_process(struct perf *p, pid_t pid, bool now)
+{
+    if (!p->ability.stack_bytes)
+        choose_sizes(p);
+    if (!p->filter && !p->tried_filter) {
+        p->tried_filter = true;
+        size_t i = 0;
+        while (i < p->options.events && !is_clock(&p->options.event[i]))
+            i++;
+        if (i < p->options.events)
+            p->filter = tree_filter_new(!p->options.threads_only);
+        if (p->filter && add_clocks(p, (int)i, now)) {
+            tree_filter_free(p->filter);
+            p->filter = NULL;
+        }
+        p->clock = (int)i;
+    }
+    if (p->filter)
+        tree_filter_add(p->filter, pid);
+}
+
+/* The stack that blocks, at every switch away from the CPU. */
+static void make_switch_attr(struct perf_event_attr *a)
+{
+    *a = (struct perf_event_attr){.size = sizeof *a,
+                                  .type = PERF_TYPE_SOFTWARE,
+                                  .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
+                                  .sample_period = 1};
+}
+
 static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
                       bool *unavailable, struct error *err)
 {
@@ -254,6 +336,8 @@ static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exe
     if (add_counter(p, c, tid, on_exec))
         return explain(p, "task-clock", err, unavailable);
     for (size_t i = 0; i < p->options.events; i++) {
+        if (p->filter && (int)i == p->clock)
+            continue;
         event_attr(&p->options.event[i], p->options.rate, &a);
         if (add_sampler(p, c, tid, (int)i, &a, on_exec))
             return explain(p, p->options.event[i].name, err, unavailable);

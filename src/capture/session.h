@@ -37,6 +37,10 @@ struct session_options {
     bool no_python; /* look at interpreters from outside, as at any program */
     bool no_native; /* of stacks with Python in them, the Python frames alone */
     bool debuginfod;
+    bool live;         /* someone looks on: the heap is told of stack by stack as it changes */
+    bool controllable; /* take commands while it runs, see control.h */
+    void (*begun)(void *context); /* or NULL: the recording is there and everything is in place */
+    void *begun_context;
     void (*progress)(void *context, const struct session_progress *p); /* or NULL; two a second */
     void *context;
 };

@@ -2,6 +2,7 @@
 #ifndef SONDE_SESSION_INTERNAL_H
 #define SONDE_SESSION_INTERNAL_H
 
+#include "base/text.h"
 #include "capture/module.h"
 #include "capture/offcpu.h"
 #include "capture/session.h"
@@ -33,8 +34,21 @@ struct session {
     uint64_t lost_tasks;                     /* records on processes, threads and mappings */
     uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;
+    bool begun; /* the command runs: what went before was ours; always so when attached */
     bool stop;
+    struct control *control; /* or NULL */
+    uint64_t rate;           /* as it is now */
+    bool cpu_off;            /* sampling was stopped */
 };
+
+/* Whether samples of the process are wanted now. */
+static inline bool session_wants(const struct session *s, const struct process *p)
+{
+    return !s->cpu_off && !p->muted;
+}
+
+/* One command of control.h. */
+void session_command(void *context, char *line, struct text *answer);
 
 /* Takes everything older than `until` out of the rings and into the recording. */
 void collect_records(struct session *s, uint64_t until);

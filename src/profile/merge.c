@@ -164,6 +164,20 @@ static void merge_values(struct merge *m)
     profile_sort_samples(m->into);
 }
 
+static void merge_spans(struct merge *m)
+{
+    const struct profile *from = m->from;
+    for (size_t i = 0; i < from->spans.len; i++) {
+        struct profile_span s = from->spans.data[i];
+        s.time = moved(m, s.time);
+        s.end = moved(m, s.end);
+        s.thread = m->threads[s.thread];
+        s.frame = m->frames[s.frame];
+        *vector_push(&m->into->spans) = s;
+    }
+    m->into->span_count += from->span_count;
+}
+
 static void merge_series(struct merge *m)
 {
     const struct profile *from = m->from;
@@ -269,6 +283,7 @@ int profile_merge(struct profile *into, const struct profile *from, struct error
     merge_modules(&m);
     merge_code(&m);
     merge_values(&m);
+    merge_spans(&m);
     merge_series(&m);
     merge_account(&m);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -35,6 +35,7 @@ void profile_release(struct profile *p)
     vector_release(&p->events);
     vector_release(&p->cells);
     vector_release(&p->samples);
+    vector_release(&p->spans);
     vector_release(&p->series);
     vector_release(&p->losses);
     vector_release(&p->heaps);

@@ -263,7 +263,7 @@ static bool on_stacks(struct loader *l, struct cursor *c)
     return !c->bad;
 }
 
-static bool inside(const struct loader *l, uint64_t time)
+bool loader_inside(const struct loader *l, uint64_t time)
 {
     if (!l->options.from && !l->options.to)
         return true;
@@ -302,7 +302,7 @@ static bool on_samples(struct loader *l, struct cursor *c)
         sane = !c->bad && thread != PROFILE_NONE;
         if (sane && time > p->end)
             p->end = time;
-        if (!sane || !inside(l, time))
+        if (!sane || !loader_inside(l, time))
             continue;
         uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
         if (l->stacks_moved)
@@ -374,7 +374,7 @@ static bool on_points(struct loader *l, struct cursor *c)
         value = (int64_t)((uint64_t)value + (uint64_t)cursor_signed(c));
         if (c->bad)
             return false;
-        if (inside(l, time))
+        if (loader_inside(l, time))
             *vector_push(&l->profile->series.data[series].points) =
                 (struct profile_point){.time = time, .value = value};
     }
@@ -503,6 +503,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_CELLS] = on_cells,
         [RECORD_HEAP] = on_heap,
         [RECORD_DETAILS] = on_details,
+        [RECORD_SPANS] = loader_on_spans,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "recording/save_spans.h"
 
 /* The writer's identifiers, by index in the profile. */
 struct saver {
@@ -236,6 +237,7 @@ int recording_save(const struct profile *p, struct writer *w, struct error *err)
     save_modules(&s);
     save_code(&s);
     int rc = save_values(&s, err);
+    save_spans(p, w, s.threads, s.frames);
     save_series(&s);
     save_account(&s);
     uint32_t *all[] = {s.processes, s.threads, s.modules, s.functions,

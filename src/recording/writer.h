@@ -82,6 +82,13 @@ uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame); /* par
 void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thread, uint32_t stack,
                    uint64_t value);
 
+/* A thread's spans, in the order of their times; the innermost open one ends first. A cut forgets
+ * what is open: `lost` steps before it were not recorded. */
+void writer_span_begin(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
+void writer_span_end(struct writer *w, uint32_t thread, uint64_t time);
+void writer_span_mark(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
+void writer_span_cut(struct writer *w, uint32_t thread, uint64_t time, uint64_t lost);
+
 /* A sum over samples whose times nobody knows: what other tools' files hold. */
 void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
                  uint64_t value);

@@ -75,6 +75,8 @@ struct heap_header {
     uint64_t frames_used; /* words */
     uint64_t blocks_used; /* bytes */
     uint64_t start;
+    uint32_t paused; /* the collector's: allocations are passed over, frees are not */
+    uint32_t spare;
     uint64_t lost[HEAP_LOSSES];
     uint64_t lost_bytes;
     uint64_t unknown_frees; /* of blocks from before the agent, from before a fork, or lost ones */

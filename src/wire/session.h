@@ -1,6 +1,6 @@
 /*
  * How an agent finds its collector and what it says: the environment variables that the collector
- * gives its child, and the one datagram that each process sends to the session's socket
+ * gives its child, and the few datagrams that each process sends to the session's socket
  * (AF_UNIX, SOCK_SEQPACKET). A segment's memfd rides along as SCM_RIGHTS. There is no answer.
  */
 #ifndef SONDE_WIRE_SESSION_H

@@ -1,9 +1,18 @@
 """What reports say is what the programs did: targets whose shares, depths, waits and lines are known
 beforehand."""
 
+import math
+import os
+
 import pytest
 
 MS = 1000000
+PERIOD = 1000 * MS / 499
+
+
+def by_chance(counted):
+    """How far what a CPU's clock meets may be from what the kernel counted, if others share it."""
+    return 2 * math.sqrt(counted * PERIOD)
 
 
 def assert_shares(rows, expected, points):
@@ -32,13 +41,24 @@ def test_shares_of_many_samples(harness):
     report.check_accounts()
 
 
+@pytest.mark.parametrize("denied", ["bpf", "perf"])
+def test_shares_by_the_next_best_way(harness, target, denied):
+    """Each thread's own clock where BPF is refused; timers inside the program where perf is."""
+    recording = harness("shares", 1000000, under=[target("deny"), denied]).record()
+    report = recording.report()
+    assert_shares(report.rows("functions"), SHARES, 6)
+    report.check_accounts()
+    assert ("inside" in recording.show().stdout) == (denied == "perf")
+
+
 def test_threads_have_their_names_and_shares(harness):
     report = harness("threads", 1000000).record().report("--threads")
     rows = [row for row in report.rows("threads") if row["self"]]
     assert_shares(rows, {"heavy": 60, "medium": 30, "light": 10}, 8)
     for row in rows:
         counted = row["cpu_counted"]
-        assert counted and abs(row["self"] - counted) < 0.05 * counted + 5 * MS, row
+        assert counted and \
+            abs(row["self"] - counted) < 0.05 * counted + 5 * MS + by_chance(counted), row
 
 
 def test_counted_time_is_of_each_process(harness):
@@ -46,7 +66,8 @@ def test_counted_time_is_of_each_process(harness):
     turns on a CPU."""
     for process in harness("tree", 500000).report().processes:
         assert process["cpu_counted"], process
-        assert abs(process["cpu_counted"] - process["self"]) < 10 * MS, process
+        counted = process["cpu_counted"]
+        assert abs(counted - process["self"]) < 10 * MS + by_chance(counted), process
 
 
 def test_threads_bear_the_name_of_their_maker(harness):
@@ -59,7 +80,8 @@ def test_deep_stacks_are_whole(harness, depth):
     recording = harness("deep", depth, 200000).record()
     report = recording.report()
     assert report.profiler["stacks_cut"] == 0, report.profiler
-    assert report.share("_start") == 100 and report.share("bottom") > 98
+    # A process on its way out has no stack of its own any more.
+    assert report.share("_start") + report.share("do_exit") > 99.9 and report.share("bottom") > 97
     tree = recording.report("--tree", "--min", "20").rows("tree")
     assert sum(row["name"] == "descend" for row in tree) == depth
 
@@ -122,6 +144,29 @@ def test_short_processes_are_all_there(harness):
     assert all(child["cpu_counted"] for child in children)
 
 
+by_bpf = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"),
+    reason="the CPUs' clock needs root and a kernel that describes its types")
+
+
+@by_bpf
+def test_short_programs_keep_their_arguments(harness):
+    """Gone within a millisecond or two: the kernel has taken them down."""
+    script = "for i in 1 2 3 4 5 6 7 8; do /bin/true $i 'of eight'; done; exec /bin/true at last"
+    report = harness("/bin/sh", "-c", script).record().report("--processes")
+    found = [process["arguments"] for process in report.processes]
+    assert found == ["/bin/true at last"] + [f"/bin/true {i} of eight" for i in range(1, 9)]
+
+
+@by_bpf
+def test_short_processes_have_their_share(harness):
+    """Half a period each: the clock meets every second of them."""
+    report = harness("short", 400, 1000, options=["--rate", "499"]).report()
+    counted = sum(process["cpu_counted"] for process in report.processes)
+    sampled = report.facts("totals")["value_recorded"]
+    assert abs(sampled - counted) < 0.3 * counted, (sampled, counted)
+
+
 STARTING = 150  # page faults that it takes a program to start and to end, at most
 
 
@@ -135,7 +180,7 @@ def faults_of(recording):
 
 def test_page_faults_are_all_recorded(harness):
     """Every one, where they do not come faster than they can be taken."""
-    options = ["-e", "page-faults", "--cpus", "0"]
+    options = ["-e", "page-faults@1", "--cpus", "0"]
     report, counted = faults_of(harness("faults", 300, 300, options=options).record())
     assert report.profiler["lost"] == 0
     assert counted == 300
@@ -145,6 +190,15 @@ def test_page_faults_are_all_recorded(harness):
 
 
 def test_page_faults_that_are_lost_are_counted(harness):
-    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults"]).record())
+    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults@1"]).record())
     assert report.profiler["lost"] > 0
     assert counted <= report.profiler["generated"] <= counted + STARTING
+
+
+def test_page_faults_in_a_burst(harness):
+    """By rate, each sample stands for as many as went by: nothing is lost, the sum is right."""
+    recording = harness("faults", 200000, options=["-e", "page-faults"]).record()
+    report, counted = recording.report("--event", "page-faults"), int(recording.made.stdout)
+    assert report.profiler["lost"] == 0
+    assert abs(report.facts("totals")["value"] - counted) < 0.1 * counted
+    assert report.share("touch_pages") > 90

@@ -1,0 +1,274 @@
+/* Jobs themselves: the table of routes, list, create, show, remove; see jobs.h. */
+#include "serve/jobs.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "serve/jobs_internal.h"
+
+#define SMALL 65536 /* bytes of a request that only names things */
+
+const struct http_route jobs_routes[] = {
+    {HTTP_GET, "/api/jobs", HTTP_ROLE_READ, jobs_list, .threaded = true},
+    {HTTP_POST, "/api/jobs", HTTP_ROLE_WRITE, jobs_create, .threaded = true, .body_max = SMALL},
+    {HTTP_GET, "/api/jobs/{id}", HTTP_ROLE_READ, jobs_show, .threaded = true},
+    {HTTP_DELETE, "/api/jobs/{id}", HTTP_ROLE_WRITE, jobs_remove, .threaded = true},
+    {HTTP_POST, "/api/jobs/{id}/batches", HTTP_ROLE_WRITE, jobs_push, .threaded = true},
+    {HTTP_POST, "/api/jobs/{id}/profiles", HTTP_ROLE_WRITE, jobs_push_profile, .threaded = true},
+    {HTTP_GET, "/api/jobs/{id}/profile", HTTP_ROLE_READ, jobs_profile, .threaded = true},
+    {HTTP_GET, "/api/jobs/{id}/curve", HTTP_ROLE_READ, jobs_curve, .threaded = true},
+    {HTTP_GET, "/api/jobs/{id}/bench", HTTP_ROLE_READ, jobs_bench, .threaded = true},
+    {HTTP_GET, "/api/jobs/{id}/recordings", HTTP_ROLE_READ, jobs_recordings, .threaded = true},
+    {HTTP_GET, "/api/jobs/{id}/recordings/{key}", HTTP_ROLE_READ, jobs_recording, .threaded = true},
+    {HTTP_GET, "/api/compare", HTTP_ROLE_READ, jobs_compare, .threaded = true},
+    {HTTP_POST, "/ingest", HTTP_ROLE_WRITE, jobs_ingest, .threaded = true},
+    {HTTP_GET, "/debug/pprof", HTTP_ROLE_READ, jobs_pprof_index, .threaded = true},
+    {HTTP_GET, "/debug/pprof/{kind}", HTTP_ROLE_READ, jobs_pprof, .threaded = true},
+    {HTTP_GET, "/metrics", HTTP_ROLE_READ, jobs_metrics, .threaded = true},
+    {HTTP_GET, "/healthz", HTTP_ROLE_NONE, jobs_health, .threaded = true},
+};
+
+size_t jobs_route_count(void)
+{
+    return sizeof jobs_routes / sizeof *jobs_routes;
+}
+
+void jobs_refuse(struct http_request *q, const struct error *err)
+{
+    switch (err->fault) {
+    case FAULT_LIMIT:
+        http_reply_error(q, 507, "%s", err->text);
+        return;
+    case FAULT_SYSTEM:
+        http_reply_header(q, "Retry-After", "5");
+        http_reply_error(q, 503, "%s", err->text);
+        return;
+    case FAULT_INPUT:
+        http_reply_error(q, 500, "%s", err->text);
+        return;
+    default:
+        http_reply_fault(q, err);
+    }
+}
+
+bool jobs_id(struct http_request *q, uint32_t *id)
+{
+    const char *text = http_param(q, "id");
+    char *end = NULL;
+    unsigned long n = text && *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+    if (!end || *end || n < JOB_FIRST || n > JOB_LAST) {
+        http_reply_error(q, 404, "a job's number is from %u to %u", JOB_FIRST, JOB_LAST);
+        return false;
+    }
+    *id = (uint32_t)n;
+    return true;
+}
+
+bool jobs_number(struct http_request *q, const char *key, uint64_t max, uint64_t otherwise,
+                 uint64_t *out)
+{
+    const char *text = http_query(q, key);
+    *out = otherwise;
+    if (!text || !*text)
+        return true;
+    char *end = NULL;
+    unsigned long long n = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : 0;
+    if (!end || *end || n > max) {
+        http_reply_error(q, 400, "'%s' must be a whole number up to %llu", key,
+                         (unsigned long long)max);
+        return false;
+    }
+    *out = n;
+    return true;
+}
+
+struct store *jobs_store(struct http_request *q, struct jobs *j)
+{
+    struct error err = {0};
+    struct store *s = ledger_borrow(j->ledger, &err);
+    if (!s)
+        jobs_refuse(q, &err);
+    return s;
+}
+
+void jobs_close(struct http_request *q, struct jobs *j, struct store *s, int rc,
+                const struct error *err)
+{
+    ledger_return(j->ledger, s, rc == FAULT_SYSTEM || rc == FAULT_INPUT);
+    if (rc)
+        jobs_refuse(q, err);
+}
+
+void jobs_send(struct http_request *q, int status, struct json *json)
+{
+    json_finish(json);
+    text_add_char(&json->out, '\n');
+    http_reply_text(q, status, "application/json", &json->out);
+    json_release(json);
+}
+
+static void put_job(struct json *json, const struct job *job)
+{
+    json_put_uint(json, "id", job->id);
+    json_put_string(json, "info", job->info);
+    json_put_uint(json, "created", job->created);
+    json_put_uint(json, "updated", job->updated);
+    json_put_uint(json, "batches", job->batches);
+}
+
+static int list_job(void *context, const struct job *job, struct error *err)
+{
+    (void)err;
+    json_open_object(context);
+    put_job(context, job);
+    json_end(context);
+    return 0;
+}
+
+void jobs_list(struct http_request *q, void *context)
+{
+    struct store *s = jobs_store(q, context);
+    struct error err = {0};
+    struct json json;
+    if (!s)
+        return;
+    json_init(&json, NULL, NULL);
+    json_open_object(&json);
+    json_key(&json, "jobs");
+    json_open_array(&json);
+    int rc = s->ops->job_list(s, list_job, &json, &err);
+    if (!rc) {
+        json_end(&json);
+        json_end(&json);
+        jobs_send(q, 200, &json);
+    } else {
+        json_release(&json);
+    }
+    jobs_close(q, context, s, rc, &err);
+}
+
+static int parse_job(struct http_request *q, struct job *job, struct error *err)
+{
+    size_t len;
+    const char *body = http_body(q, &len);
+    json_error_t bad;
+    json_t *root = json_loadb(body, len, JSON_REJECT_DUPLICATES, &bad);
+    const json_t *id = json_object_get(root, "id"), *info = json_object_get(root, "info");
+    int rc = 0;
+    if (!json_is_object(root))
+        rc = error_set(err, FAULT_USAGE, "the request must be an object like {\"info\": \"…\"}");
+    else if (id && !json_is_null(id) &&
+             (!json_is_integer(id) || json_integer_value(id) < JOB_FIRST ||
+              json_integer_value(id) > JOB_LAST))
+        rc = error_set(err, FAULT_USAGE, "\"id\" must be a whole number from %u to %u", JOB_FIRST,
+                       JOB_LAST);
+    else if (info && (!json_is_string(info) || json_string_length(info) > JOB_INFO_MAX ||
+                      strlen(json_string_value(info)) != json_string_length(info)))
+        rc = error_set(err, FAULT_USAGE, "\"info\" must be a text of at most %d bytes",
+                       JOB_INFO_MAX);
+    else {
+        job->id = json_is_integer(id) ? (uint32_t)json_integer_value(id) : 0;
+        snprintf(job->info, sizeof job->info, "%s", info ? json_string_value(info) : "");
+    }
+    json_decref(root);
+    return rc;
+}
+
+static int count_job(void *context, const struct job *job, struct error *err)
+{
+    (void)job;
+    (void)err;
+    ++*(unsigned *)context;
+    return 0;
+}
+
+static int create(struct store *s, struct jobs *j, struct job *job, struct error *err)
+{
+    unsigned count = 0;
+    int rc = s->ops->job_list(s, count_job, &count, err);
+    if (rc)
+        return rc;
+    if (count >= ledger_jobs_max(j->ledger))
+        return error_set(err, FAULT_LIMIT, "there are %u jobs, as many as are allowed (--jobs-max)",
+                         count);
+    job->created = clock_wall();
+    return store_job_create(s, job, err);
+}
+
+void jobs_create(struct http_request *q, void *context)
+{
+    struct error err = {0};
+    struct job job = {0};
+    if (parse_job(q, &job, &err)) {
+        http_reply_fault(q, &err);
+        return;
+    }
+    struct store *s = jobs_store(q, context);
+    if (!s)
+        return;
+    int rc = create(s, context, &job, &err);
+    if (!rc) {
+        struct json json;
+        json_init(&json, NULL, NULL);
+        json_open_object(&json);
+        put_job(&json, &job);
+        json_end(&json);
+        jobs_send(q, 201, &json);
+    }
+    jobs_close(q, context, s, rc == FAULT_USAGE ? 0 : rc, &err);
+    if (rc == FAULT_USAGE)
+        http_reply_error(q, 409, "%s", err.text);
+}
+
+static int list_event(void *context, const struct store_event *e, struct error *err)
+{
+    (void)err;
+    json_open_object(context);
+    json_put_string(context, "name", e->name);
+    json_put_int(context, "value", e->value);
+    json_end(context);
+    return 0;
+}
+
+void jobs_show(struct http_request *q, void *context)
+{
+    uint32_t id;
+    struct store *s = jobs_id(q, &id) ? jobs_store(q, context) : NULL;
+    struct error err = {0};
+    struct job job;
+    if (!s)
+        return;
+    int rc = s->ops->job_get(s, id, &job, &err);
+    if (!rc) {
+        struct json json;
+        json_init(&json, NULL, NULL);
+        json_open_object(&json);
+        put_job(&json, &job);
+        json_key(&json, "events");
+        json_open_array(&json);
+        rc = s->ops->events(s, id, list_event, &json, &err);
+        json_end(&json);
+        json_end(&json);
+        if (rc)
+            json_release(&json);
+        else
+            jobs_send(q, 200, &json);
+    }
+    jobs_close(q, context, s, rc, &err);
+}
+
+void jobs_remove(struct http_request *q, void *context)
+{
+    uint32_t id;
+    struct store *s = jobs_id(q, &id) ? jobs_store(q, context) : NULL;
+    struct error err = {0};
+    if (!s)
+        return;
+    int rc = s->ops->job_remove(s, id, &err);
+    if (!rc)
+        http_reply(q, 204, "application/json", "", 0);
+    jobs_close(q, context, s, rc, &err);
+}

@@ -1,0 +1,273 @@
+/* Batches into SQLite: one transaction for many, a savepoint for each; see sqlite.c. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "store/sqlite_internal.h"
+
+#define NAMES_MAX 400000u /* remembered names; past that, all are forgotten */
+
+void sqlite_forget_names(struct sqlite_store *s)
+{
+    names_release(&s->names);
+    s->names = (struct names){0};
+    free(s->node_id);
+    s->node_id = NULL;
+    s->node_cap = 0;
+}
+
+static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
+                     const char *first, const char *second, int64_t *id, struct error *err)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        sqlite3_stmt *st = sqlite_prepare(s, get, err);
+        if (!st)
+            return err->fault;
+        sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
+        if (second)
+            sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
+        int rc = sqlite_step(s, st, "look up a name", err);
+        if (rc < 0)
+            return rc;
+        if (rc) {
+            *id = sqlite3_column_int64(st, 0);
+            sqlite3_reset(st);
+            return 0;
+        }
+        st = sqlite_prepare(s, put, err);
+        if (!st)
+            return err->fault;
+        sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
+        if (second)
+            sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
+        rc = sqlite_step(s, st, "keep a name", err);
+        if (rc)
+            return rc;
+        if (sqlite3_changes(s->db)) {
+            *id = sqlite3_last_insert_rowid(s->db);
+            return 0;
+        }
+    }
+    return error_set(err, FAULT_INPUT, "%s neither has nor takes the name '%s': it is damaged",
+                     s->path, first);
+}
+
+/* Remembers what the file says, by a text that no other name has. */
+static int remembered(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
+                      const char *first, const char *second, int64_t *id, struct error *err)
+{
+    struct text whole = TEXT_INIT;
+    text_format(&whole, "%zu:%s%s%s", strlen(first), first, second ? "/" : "",
+                second ? second : "");
+    if (s->names.len > NAMES_MAX)
+        sqlite_forget_names(s);
+    uint32_t at = names_find(&s->names, whole.data);
+    int rc = 0;
+    if (at != NAMES_NONE) {
+        *id = s->node_id[at];
+    } else if (!(rc = number_of(s, get, put, first, second, id, err))) {
+        at = names_add(&s->names, whole.data);
+        s->node_id = vector_reserve_raw(s->node_id, &s->node_cap, (size_t)at + 1, sizeof *id);
+        s->node_id[at] = *id;
+    }
+    text_release(&whole);
+    return rc;
+}
+
+static int event_number(struct sqlite_store *s, const char *name, int64_t *id, struct error *err)
+{
+    return remembered(s, SQL_EVENT_GET, SQL_EVENT_PUT, name, NULL, id, err);
+}
+
+static int add_counts(struct sqlite_store *s, const struct batch *b, struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_COUNT_ADD, err);
+    int rc = st ? 0 : err->fault;
+    for (size_t i = 0; !rc && i < b->counts.len; i++) {
+        const struct batch_count *c = &b->counts.data[i];
+        int64_t event = 0, node = 0;
+        rc = event_number(s, c->event, &event, err);
+        if (!rc)
+            rc = remembered(s, SQL_NODE_GET, SQL_NODE_PUT, c->executable, c->name, &node, err);
+        if (rc)
+            break;
+        sqlite3_bind_int64(st, 1, b->job);
+        sqlite3_bind_int64(st, 2, c->kind);
+        sqlite3_bind_int64(st, 3, event);
+        sqlite3_bind_int64(st, 4, store_day(b->time));
+        sqlite3_bind_int64(st, 5, node);
+        sqlite3_bind_int64(st, 6, c->value);
+        rc = sqlite_step(s, st, "add counts", err);
+    }
+    return rc;
+}
+
+static int add_points(struct sqlite_store *s, const struct batch *b, struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_POINT_ADD, err);
+    int rc = st ? 0 : err->fault;
+    for (size_t i = 0; !rc && i < b->points.len; i++) {
+        int64_t event = 0;
+        rc = event_number(s, b->points.data[i].event, &event, err);
+        if (rc)
+            break;
+        sqlite3_bind_int64(st, 1, b->job);
+        sqlite3_bind_int64(st, 2, event);
+        sqlite3_bind_int64(st, 3, (int64_t)b->points.data[i].time);
+        sqlite3_bind_int64(st, 4, b->points.data[i].value);
+        rc = sqlite_step(s, st, "add to the curves", err);
+    }
+    return rc;
+}
+
+static int add_bench(struct sqlite_store *s, const struct batch *b, struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_BENCH_PUT, err);
+    int rc = st ? 0 : err->fault;
+    for (size_t i = 0; !rc && i < b->bench.len; i++) {
+        sqlite3_bind_int64(st, 1, b->job);
+        sqlite3_bind_int64(st, 2, (int64_t)b->time);
+        sqlite3_bind_text(st, 3, b->key, -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 4, b->host, -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 5, b->bench.data[i].name, -1, SQLITE_STATIC);
+        sqlite3_bind_text(st, 6, b->bench.data[i].json, -1, SQLITE_STATIC);
+        rc = sqlite_step(s, st, "add a result", err);
+    }
+    return rc;
+}
+
+static int add_recording(struct sqlite_store *s, const struct batch *b, struct error *err)
+{
+    if (!b->recording_name)
+        return 0;
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_RECORDING_PUT, err);
+    if (!st)
+        return err->fault;
+    sqlite3_bind_int64(st, 1, b->job);
+    sqlite3_bind_text(st, 2, b->key, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 3, b->recording_name, -1, SQLITE_STATIC);
+    sqlite3_bind_text(st, 4, b->host, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 5, (int64_t)b->time);
+    sqlite3_bind_int64(st, 6, (int64_t)b->recording_size);
+    sqlite3_bind_blob64(st, 7, b->recording, b->recording_size, SQLITE_STATIC);
+    int rc = sqlite_step(s, st, "keep the recording", err);
+    sqlite3_clear_bindings(st);
+    return rc;
+}
+
+/* 1 if the key is new, 0 if it was there. */
+static int put_key(struct sqlite_store *s, uint32_t job, const char *key, uint64_t time,
+                   struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_KEY_PUT, err);
+    if (!st)
+        return err->fault;
+    sqlite3_bind_int64(st, 1, job);
+    sqlite3_bind_text(st, 2, key, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 3, (int64_t)time);
+    int rc = sqlite_step(s, st, "keep the key", err);
+    return rc ? rc : sqlite3_changes(s->db) > 0;
+}
+
+/* A batch that moved here from another store carries the keys of others and counts as those. */
+static int put_keys(struct sqlite_store *s, const struct batch *b, uint64_t *fresh,
+                    struct error *err)
+{
+    *fresh = !batch_key_moved(b->key);
+    for (size_t i = 0; i < b->keys.len; i++) {
+        int rc = put_key(s, b->job, b->keys.data[i].key, b->keys.data[i].time, err);
+        if (rc < 0)
+            return rc;
+        *fresh += (uint64_t)rc;
+    }
+    return 0;
+}
+
+static int touch_job(struct sqlite_store *s, const struct batch *b, uint64_t batches,
+                     struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_JOB_TOUCH, err);
+    if (!st)
+        return err->fault;
+    sqlite3_bind_int64(st, 1, b->job);
+    sqlite3_bind_int64(st, 2, (int64_t)b->time);
+    sqlite3_bind_int64(st, 3, (int64_t)batches);
+    int rc = sqlite_step(s, st, "update the job", err);
+    if (!rc && !sqlite3_changes(s->db))
+        rc = error_set(err, FAULT_MISSING, "there is no job %u", b->job);
+    return rc;
+}
+
+static int add_one(struct sqlite_store *s, const struct batch *b, bool *duplicate,
+                   struct error *err)
+{
+    struct job job;
+    uint64_t batches;
+    int rc = sqlite_job_get(&s->store, b->job, &job, err);
+    if (rc)
+        return rc;
+    rc = put_key(s, b->job, b->key, b->time, err);
+    if (rc < 0)
+        return rc;
+    *duplicate = rc == 0;
+    if (*duplicate)
+        return 0;
+    rc = put_keys(s, b, &batches, err);
+    if (!rc)
+        rc = touch_job(s, b, batches, err);
+    if (!rc)
+        rc = add_counts(s, b, err);
+    if (!rc)
+        rc = add_points(s, b, err);
+    if (!rc)
+        rc = add_bench(s, b, err);
+    return rc ? rc : add_recording(s, b, err);
+}
+
+static int add_saved(struct sqlite_store *s, const struct batch *b, struct store_outcome *o)
+{
+    *o = (struct store_outcome){0};
+    o->rc = sqlite_do(s, SQL_SAVE, &o->error);
+    if (o->rc)
+        return o->rc;
+    o->rc = add_one(s, b, &o->duplicate, &o->error);
+    struct error ignored = {0};
+    if (o->rc) {
+        sqlite_forget_names(s); /* some of them may be gone again */
+        if (!sqlite3_get_autocommit(s->db))
+            sqlite_do(s, SQL_UNDO, &ignored);
+    }
+    if (!sqlite3_get_autocommit(s->db))
+        sqlite_do(s, SQL_RELEASE, &ignored);
+    return o->rc;
+}
+
+static int fail_all(struct sqlite_store *s, size_t count, struct store_outcome *outcomes,
+                    const struct error *err)
+{
+    sqlite_forget_names(s);
+    if (!sqlite3_get_autocommit(s->db))
+        sqlite_do(s, SQL_ROLLBACK, &(struct error){0});
+    for (size_t i = 0; i < count; i++)
+        outcomes[i] = (struct store_outcome){.rc = err->fault, .error = *err};
+    return err->fault;
+}
+
+int sqlite_add(struct store *store, struct batch *const *batches, size_t count,
+               struct store_outcome *outcomes, struct error *err)
+{
+    struct sqlite_store *s = SQLITE_OF(store);
+    if (sqlite_do(s, SQL_BEGIN, err))
+        return fail_all(s, count, outcomes, err);
+    for (size_t i = 0; i < count; i++) {
+        int rc = add_saved(s, batches[i], &outcomes[i]);
+        /* A full disk ends the whole transaction, and no later batch would fare better. */
+        if (rc && (sqlite3_get_autocommit(s->db) || rc == FAULT_LIMIT || rc == FAULT_SYSTEM)) {
+            *err = outcomes[i].error;
+            return fail_all(s, count, outcomes, err);
+        }
+    }
+    if (sqlite_do(s, SQL_COMMIT, err))
+        return fail_all(s, count, outcomes, err);
+    return 0;
+}

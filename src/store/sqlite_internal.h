@@ -1,0 +1,91 @@
+/* What the files of the SQLite engine share. */
+#ifndef SONDE_SQLITE_INTERNAL_H
+#define SONDE_SQLITE_INTERNAL_H
+
+#include <sqlite3.h>
+
+#include "base/map.h"
+#include "store/store_internal.h"
+
+enum sqlite_statement {
+    SQL_BEGIN,
+    SQL_COMMIT,
+    SQL_ROLLBACK,
+    SQL_SAVE,
+    SQL_RELEASE,
+    SQL_UNDO,
+    SQL_JOB_PUT,
+    SQL_JOB_NEXT,
+    SQL_JOB_GET,
+    SQL_JOB_LIST,
+    SQL_JOB_TOUCH,
+    SQL_JOB_REMOVE,
+    SQL_KEY_PUT,
+    SQL_KEY_LIST,
+    SQL_EVENT_PUT,
+    SQL_EVENT_GET,
+    SQL_NODE_PUT,
+    SQL_NODE_GET,
+    SQL_COUNT_ADD,
+    SQL_POINT_ADD,
+    SQL_BENCH_PUT,
+    SQL_RECORDING_PUT,
+    SQL_DAYS,
+    SQL_COUNT_TOP,
+    SQL_COUNT_TOP_DAYS,
+    SQL_COUNT_ALL,
+    SQL_COUNT_BY_DAY,
+    SQL_EVENT_SUMS,
+    SQL_CURVE,
+    SQL_BENCH_LIST,
+    SQL_RECORDING_LIST,
+    SQL_RECORDING_GET,
+    SQL_PING,
+    SQL_STATEMENTS
+};
+
+struct sqlite_store {
+    struct store store;
+    sqlite3 *db;
+    char *path;
+    sqlite3_stmt *statement[SQL_STATEMENTS];
+    /* Numbers of names that are known to be in the file, for one transaction after another. */
+    struct names names;
+    int64_t *node_id; /* by index of `names` */
+    size_t node_cap;
+};
+
+#define SQLITE_OF(s) ((struct sqlite_store *)(s))
+
+/* FAULT by what SQLite says, with a sentence. */
+int sqlite_fault(struct sqlite_store *s, const char *doing, struct error *err);
+/* The prepared statement, reset; NULL with a fault. */
+sqlite3_stmt *sqlite_prepare(struct sqlite_store *s, enum sqlite_statement which,
+                             struct error *err);
+/* 1 for a row, 0 at the end, or a fault. */
+int sqlite_step(struct sqlite_store *s, sqlite3_stmt *st, const char *doing, struct error *err);
+/* A statement without parameters or rows. */
+int sqlite_do(struct sqlite_store *s, enum sqlite_statement which, struct error *err);
+int sqlite_job_get(struct store *s, uint32_t id, struct job *out, struct error *err);
+
+int sqlite_add(struct store *s, struct batch *const *batches, size_t count,
+               struct store_outcome *outcomes, struct error *err);
+void sqlite_forget_names(struct sqlite_store *s);
+
+int sqlite_counts(struct store *s, const struct store_query *q, store_count_fn *fn, void *context,
+                  struct error *err);
+int sqlite_events(struct store *s, uint32_t job, store_event_fn *fn, void *context,
+                  struct error *err);
+int sqlite_curve(struct store *s, uint32_t job, const char *event, store_point_fn *fn,
+                 void *context, struct error *err);
+int sqlite_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *context,
+                 struct error *err);
+int sqlite_recordings(struct store *s, uint32_t job, store_recording_fn *fn, void *context,
+                      struct error *err);
+int sqlite_recording(struct store *s, uint32_t job, const char *key, void **data, size_t *size,
+                     struct error *err);
+int sqlite_keys(struct store *s, uint32_t job, store_key_fn *fn, void *context, struct error *err);
+int sqlite_retain(struct store *s, const struct store_retention *how, struct store_removed *removed,
+                  struct error *err);
+
+#endif
