@@ -333,6 +333,8 @@ void heap_start(const struct heap_settings *settings, const char *tree)
     if (settings->mode == HEAP_OFF || !heap_real_resolve())
         return;
     tree_map(tree);
+    if (heap_real_is_passed_by())
+        session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, 0, -1);
     has_key = pthread_key_create(&end_key, on_thread_end) == 0;
     struct heap_process *p = map_wiped((sizeof *p + 4095) & ~4095ul);
     if (p)

@@ -208,6 +208,15 @@ static void write_sums(void *context, const struct heap_sums *s)
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};
 }
 
+void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_static)
+{
+    char note[400];
+    snprintf(note, sizeof note, "the heap of %d %.160s is not in here: it is %s", pid, exe,
+             is_static ? "statically linked, so nothing can be brought into it"
+                       : "linked with musl, not glibc");
+    writer_note(h->session->writer, NOTE_WARNING, note);
+}
+
 static void write_loss(struct heaps *h, const struct heap_image *m, const struct heap_summary *s)
 {
     struct session *session = h->session;

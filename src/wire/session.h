@@ -43,6 +43,7 @@ enum session_reason {
     SESSION_NO_WIPE = 4,     /* MADV_WIPEONFORK is missing: Linux before 4.14 */
     SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
     SESSION_PYTHON = 6,      /* a Python that cannot be read: `error` is -enum cpython_fault */
+    SESSION_OWN_MALLOC = 7,  /* the program defines malloc itself: its calls do not come by us */
     SESSION_REASONS
 };
 
