@@ -105,6 +105,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->known_used = 0;
     memset(t->first, 0, sizeof t->first);
     t->lost_cell = 0;
+    t->range_key = 0;
     t->last = 0;
     t->delta = t->up = t->down = 0;
     t->rounds = 0;
@@ -291,10 +292,9 @@ __attribute__((destructor)) static void leave(void)
     struct heap_header *h = p ? p->segment : NULL;
     if (!h)
         return;
-    h->left_epoch = __atomic_load_n(&heap_tree->epoch, __ATOMIC_ACQUIRE);
-    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
     int64_t told = __atomic_exchange_n(&h->told, 0, __ATOMIC_ACQ_REL);
-    __atomic_fetch_sub(&heap_tree->total, told, __ATOMIC_RELAXED);
+    h->left_number = heap_tree_leave(heap_tree, told);
+    __atomic_store_n(&h->left, 1, __ATOMIC_SEQ_CST);
 }
 
 static void tree_map(const char *path)
@@ -321,6 +321,8 @@ void heap_start(const struct heap_settings *settings, const char *tree)
     if (settings->mode == HEAP_OFF || !heap_real_resolve())
         return;
     tree_map(tree);
+    if (heap_real_is_passed_by())
+        session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, 0, -1);
     has_key = pthread_key_create(&end_key, on_thread_end) == 0;
     struct heap_process *p = publish_map_wiped((sizeof *p + 4095) & ~4095ul);
     if (p)

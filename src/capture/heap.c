@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/heap_internal.h"
 #include "capture/proc.h"
-#include "capture/session_internal.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
@@ -29,6 +29,7 @@ static void image_free(struct heap_image *m)
     space_drop(m->space);
     heap_view_free(m->view);
     vector_release(&m->tasks);
+    vector_release(&m->seen);
     vector_release(&m->told);
     free(m);
 }
@@ -125,7 +126,7 @@ static void sum_by_thread(void *context, const struct heap_sums *s)
 }
 
 /* Live bytes, of the process and of each thread that asked for them. */
-static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
+static uint64_t curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 {
     int64_t total = 0;
     heap_image_learn(h, m);
@@ -139,6 +140,7 @@ static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
             curve_point(h, &t->live, "heap", m->process, t->id, now, t->now);
     }
     curve_point(h, &m->live, "heap", m->process, WRITER_NONE, now, total);
+    return (uint64_t)total;
 }
 
 void heaps_tick(struct heaps *h, uint64_t now)
@@ -146,13 +148,15 @@ void heaps_tick(struct heaps *h, uint64_t now)
     if (now - h->last_tick < TICK)
         return;
     h->last_tick = now;
+    uint64_t live = 0;
     for (size_t i = 0; i < h->images.len; i++) {
         struct heap_image *m = h->images.data[i];
         uint64_t rss = proc_rss(m->pid);
-        curves_add(h, m, now);
+        live += curves_add(h, m, now);
         if (rss)
             curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
     }
+    heap_history_tick(h, now, live);
 }
 
 struct writing {
@@ -161,9 +165,10 @@ struct writing {
     struct heap_summary summary;
     uint64_t live_blocks;
     uint32_t tree_epoch;
+    bool in_peak; /* of the tree, as it is now */
 };
 
-uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
+uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole)
 {
     uint64_t address[HEAP_DEPTH];
     size_t interrupted;
@@ -171,10 +176,17 @@ uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
     size_t count = heap_view_stack(m->view, stack, address, &interrupted, &complete);
     if (count == 0)
         return 0;
+    for (size_t i = 0; whole && i < count; i++)
+        *whole = *whole && space_find(m->space, address[i] - 1);
     /* What comes out of here is taken for an instruction, not for a return address. */
     address[0]--;
     return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
                                complete);
+}
+
+uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
+{
+    return heap_stack_of(h, m, stack, NULL);
 }
 
 uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread)
@@ -191,9 +203,18 @@ static void write_sums(void *context, const struct heap_sums *s)
     w->live_blocks += s->live_blocks;
     if (s->peak)
         writer_sum(h->session->writer, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
-    if (s->tree_peak && w->tree_epoch == h->held_epoch)
+    if (s->tree_peak && w->in_peak)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};
+}
+
+void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_static)
+{
+    char note[400];
+    snprintf(note, sizeof note, "the heap of %d %.160s is not in here: it is %s", pid, exe,
+             is_static ? "statically linked, so nothing can be brought into it"
+                       : "linked with musl, not glibc");
+    writer_note(h->session->writer, NOTE_WARNING, note);
 }
 
 static void write_loss(struct heaps *h, const struct heap_image *m, const struct heap_summary *s)
@@ -218,27 +239,30 @@ static void write_loss(struct heaps *h, const struct heap_image *m, const struct
 
 /* The process holds nothing any more. What it held counts for the tree's peak only while that is
  * the latest one. */
-static uint32_t tree_leave(struct heaps *h, const struct heap_image *m)
+static void tree_leave(struct heaps *h, struct writing *w)
 {
     struct heap_tree *tree = agents_tree(h->session->agents);
-    uint32_t now = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
-    uint32_t epoch = heap_view_last_epoch(m->view, now);
-    __atomic_fetch_sub(&tree->total, heap_view_told(m->view), __ATOMIC_RELAXED);
+    const struct heap_view *view = w->image->view;
+    heap_tree_leave(tree, heap_view_told(view));
     __atomic_fetch_sub(&tree->processes, 1, __ATOMIC_RELAXED);
-    if (now != h->held_epoch)
+    uint64_t peak = __atomic_load_n(&tree->peak, __ATOMIC_ACQUIRE);
+    w->tree_epoch = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
+    w->in_peak = heap_view_in_peak(view, peak);
+    if (peak != h->held_peak)
         h->held.len = 0;
-    h->held_epoch = now;
-    return epoch;
+    h->held_peak = peak;
 }
 
 static void image_write(struct heaps *h, struct heap_image *m)
 {
     struct writing w = {.heaps = h, .image = m};
     uint64_t now = clock_now();
-    w.tree_epoch = tree_leave(h, m);
+    tree_leave(h, &w);
     curves_add(h, m, now);
     heap_view_summary(m->view, &w.summary);
     heap_view_each(m->view, w.tree_epoch, write_sums, &w);
+    heap_history_add(h, m, now, true);
+    heap_details_write(h, m);
     const struct heap_summary *s = &w.summary;
     writer_heap(h->session->writer, m->process,
                 &(struct writer_heap){.time = now,
@@ -281,7 +305,7 @@ void heaps_finish(struct heaps *h)
     struct session *s = h->session;
     const struct heap_tree *tree = agents_tree(s->agents);
     const struct session_options *o = s->options;
-    if (tree->epoch == h->held_epoch)
+    if (tree->peak == h->held_peak)
         for (size_t i = 0; i < h->held.len; i++)
             writer_sum(s->writer, h->event[EVENT_TREE_PEAK], h->held.data[i].thread,
                        h->held.data[i].stack, 0, h->held.data[i].bytes);
@@ -289,6 +313,6 @@ void heaps_finish(struct heaps *h)
     if (o->heap == HEAP_SAMPLED)
         put_number(s->writer, "heap_interval",
                    o->heap_interval ? o->heap_interval : HEAP_INTERVAL_DEFAULT);
-    put_number(s->writer, "heap_tree_peak", tree->peak);
+    put_number(s->writer, "heap_tree_peak", tree->peak >> HEAP_TREE_SHIFT);
     put_number(s->writer, "heap_tree_peak_time", tree->peak_time);
 }

@@ -22,6 +22,9 @@ void heaps_on_mapping(struct heaps *h, struct agents_process *p, const struct ag
 void heaps_on_heap(struct heaps *h, struct agents_process *p);
 void heaps_on_process_end(struct heaps *h, struct agents_process *p);
 
+/* A process of the tree runs a program that has no agent in it. */
+void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_static);
+
 /* After each drain: another point of each curve, if it is time. */
 void heaps_tick(struct heaps *h, uint64_t now);
 /* After the last process has ended for the agents: the peak of the tree. */

@@ -257,9 +257,23 @@ void inside_mute(struct session *s)
     }
 }
 
+/* Says so by name, if it still runs. */
+static void look_for_stranger(struct session *s, pid_t pid)
+{
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    enum kinship kinship = n > 0 ? kinship_of(link) : KIN;
+    if (kinship != KIN)
+        heaps_on_stranger(s->heaps, pid, path, kinship == STATIC);
+}
+
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
 {
     struct cover *c = cover_of(s, pid, pid);
+    if (s->heaps)
+        look_for_stranger(s, pid);
     if (c && c->from < time && c->to > time)
         c->to = time;
 }

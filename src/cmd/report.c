@@ -22,6 +22,9 @@ struct report_options {
     double min;
     bool tree, lines, threads, processes, modules, notes;
     bool heap, leaks, mem_lines, peaks, fail_on_leak;
+    bool sizes, ownership, ages;
+    bool calls; /* those under one peak, at `at` */
+    uint64_t at;
     const char *suppress;
     struct peaks_options peak;
     const char *callers, *callees;
@@ -74,6 +77,17 @@ static const struct option options[] = {
     {"peak-delta", 0, AT(SIZE, peak.delta), .placeholder = "BYTES", .group = "Memory",
      .default_text = "a twentieth of the highest",
      .help = "With --peaks: how far it must fall before there can be another."},
+    {"at", 0, AT(DURATION, at), .placeholder = "TIME", .group = "Memory",
+     .help = "With --heap: what was held that long after the start. With --from and --to instead: "
+             "what stacks allocated in between and had not freed at its end. With --peaks and "
+             "--event N: the calls under peak N."},
+    {"sizes", 0, AT(FLAG, sizes), .group = "Memory",
+     .help = "How often which sizes were asked for, in all and by stack."},
+    {"ownership", 0, AT(FLAG, ownership), .group = "Memory",
+     .help = "Which thread freed what which had allocated, and the stacks whose blocks are freed "
+             "elsewhere."},
+    {"ages", 0, AT(FLAG, ages), .group = "Memory",
+     .help = "How old what was live at the end was, and what was freed soon."},
     {"top", 'n', AT(UNSIGNED, top), .placeholder = "N", .suffix = true, .group = "Shape",
      .default_text = "8 on the first screen, 40 in tables, all in JSON and CSV",
      .help = "Rows of a table; 0 for all."},
@@ -125,7 +139,19 @@ static void add_nearest(const struct tree *t, const char *function, struct error
 
 static bool of_heap(const struct report_options *o)
 {
-    return o->heap || o->leaks || o->mem_lines || o->peaks;
+    return o->heap || o->leaks || o->mem_lines || o->peaks || o->sizes || o->ownership || o->ages;
+}
+
+/* A part of the run's time, of which only the history tells. */
+static bool of_span(const struct report_options *o)
+{
+    return o->heap && (o->at || o->filter.from || o->filter.to);
+}
+
+/* --peaks --event N */
+static bool of_peak(const struct report_options *o)
+{
+    return o->peaks && o->filter.events.len == 1;
 }
 
 /* A recording of nothing but allocations shows them first. */
@@ -178,6 +204,14 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         report_modules(v, r);
     else if (o->notes)
         report_notes(v, r);
+    else if (of_span(o) || o->calls)
+        report_held(v, r, o->filter.from, o->at ? o->at : o->filter.to, o->calls);
+    else if (o->sizes)
+        report_sizes(v, r);
+    else if (o->ownership)
+        report_ownership(v, r);
+    else if (o->ages)
+        report_ages(v, r);
     else if (o->peaks)
         report_peaks(v, r, &o->peak);
     else if (o->leaks)
@@ -195,7 +229,7 @@ static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
     bool table = o->lines || o->mem_lines || o->leaks || o->peaks || o->threads || o->processes ||
-                 o->modules;
+                 o->modules || o->ownership;
     if (invocation_given(inv, "top"))
         return o->top;
     return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
@@ -259,16 +293,19 @@ static int check(const struct invocation *inv, struct error *err)
     const struct report_options *o = inv->options;
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
                  (o->callers != NULL) + (o->callees != NULL) + o->heap + o->leaks + o->mem_lines +
-                 o->peaks;
+                 o->peaks + o->sizes + o->ownership + o->ages;
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,
             "one table at a time: choose one of --tree, --callers, --callees, --lines, --threads, "
-            "--processes, --modules, --notes, --heap, --leaks, --mem-lines and --peaks");
-    if ((o->heap || o->leaks || o->peaks) && o->filter.events.len)
+            "--processes, --modules, --notes, --heap, --leaks, --mem-lines, --peaks, --sizes, "
+            "--ownership and --ages");
+    if (of_heap(o) && !o->mem_lines && o->filter.events.len && !of_peak(o))
         return error_set(err, FAULT_USAGE,
-                         "--heap, --leaks and --peaks choose their events themselves: leave out "
-                         "--event");
+                         "the tables of memory choose their events themselves: leave out --event");
+    if (o->at && (!o->heap || o->filter.from || o->filter.to))
+        return error_set(err, FAULT_USAGE,
+                         "--at goes with --heap, and is one instant: leave out --from and --to");
     if ((o->fail_on_leak || o->suppress) && !o->leaks)
         return error_set(err, FAULT_USAGE, "--fail-on-leak and --suppress go with --leaks");
     if (o->json && o->csv)
@@ -281,9 +318,35 @@ static int check(const struct invocation *inv, struct error *err)
     return filter_check(&o->filter, err);
 }
 
+/* What the views of memory need beside what the recording has. */
+static int prepare(struct report_options *o, struct profile *p, const char *file, struct error *err)
+{
+    if (of_heap(o) && !heap_recorded(p))
+        return heap_missing(p, file, err);
+    if (of_peak(o)) {
+        char *end;
+        uint64_t number = strtoull(o->filter.events.data[0], &end, 10);
+        int rc = *end ? error_set(err, FAULT_USAGE,
+                                  "with --peaks, --event takes the number of a peak, not \"%s\"",
+                                  o->filter.events.data[0])
+                      : heap_hold_peak(p, &o->peak, number, &o->at, err);
+        if (rc)
+            return rc;
+        o->calls = true;
+        o->filter.events.len = 0; /* it was no event's name */
+    }
+    if (of_span(o))
+        heap_hold(p, o->filter.from, o->at ? o->at : o->filter.to);
+    if (o->ownership)
+        heap_released(p);
+    if (of_heap(o) || heap_screen(p, o))
+        heap_skip_allocators(p);
+    return 0;
+}
+
 static int run(struct invocation *inv)
 {
-    const struct report_options *o = inv->options;
+    struct report_options *o = inv->options;
     struct profile profile;
     int rc = check(inv, &inv->error);
     if (rc)
@@ -292,10 +355,8 @@ static int run(struct invocation *inv)
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
-    if (!rc && of_heap(o) && !heap_recorded(&profile))
-        rc = heap_missing(&profile, inv->argv[0], &inv->error);
-    if (!rc && (of_heap(o) || heap_screen(&profile, o)))
-        heap_skip_allocators(&profile);
+    if (!rc)
+        rc = prepare(o, &profile, inv->argv[0], &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);

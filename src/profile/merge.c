@@ -210,6 +210,16 @@ static void merge_account(struct merge *m)
         h.process = translate(m->processes, from->processes.len, h.process);
         *vector_push(&into->heaps) = h;
     }
+    for (size_t i = 0; i < from->details.len; i++) {
+        struct profile_detail d = from->details.data[i];
+        d.thread = m->threads[d.thread];
+        d.stack = m->stacks[d.stack];
+        if (d.kind == DETAIL_RELEASED)
+            d.key = m->threads[d.key];
+        else if (d.kind != DETAIL_SIZE)
+            d.key = moved(m, d.key);
+        *vector_push(&into->details) = d;
+    }
     for (size_t i = 0; i < from->notes.len; i++) {
         uint32_t text = string(m, from->notes.data[i].text);
         *vector_push(&into->notes) =

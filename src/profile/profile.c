@@ -39,6 +39,7 @@ void profile_release(struct profile *p)
     vector_release(&p->series);
     vector_release(&p->losses);
     vector_release(&p->heaps);
+    vector_release(&p->details);
     vector_release(&p->notes);
     free(p->cell_index.slots);
     free(p->stack_index.slots);

@@ -145,6 +145,14 @@ struct profile_heap {
     uint64_t frees, unknown_frees; /* all; of blocks that nobody saw allocated */
 };
 
+/* What a heap's cell is made of; sums of the same key may stand in several. */
+struct profile_detail {
+    enum detail_kind kind;
+    uint32_t thread, stack;
+    uint64_t key; /* of DETAIL_RELEASED a thread of the profile */
+    uint64_t count, value;
+};
+
 struct profile_note {
     enum note_level level;
     uint32_t text;
@@ -188,6 +196,7 @@ struct profile {
     VECTOR(struct profile_series) series;
     VECTOR(struct profile_loss) losses;
     VECTOR(struct profile_heap) heaps;
+    VECTOR(struct profile_detail) details;
     VECTOR(struct profile_note) notes;
     struct profile_cost cost;
     uint64_t start, end; /* monotonic ns of the recording */

@@ -412,6 +412,32 @@ static bool on_heap(struct loader *l, struct cursor *c)
     return true;
 }
 
+static bool on_details(struct loader *l, struct cursor *c)
+{
+    uint64_t kind = cursor_varint(c), thread = 0, stack = 0, key = 0;
+    if (kind >= DETAIL_KINDS)
+        return true; /* from a newer sonde */
+    while (cursor_left(c)) {
+        struct profile_detail d = {.kind = (enum detail_kind)kind};
+        thread += (uint64_t)cursor_signed(c);
+        stack += (uint64_t)cursor_signed(c);
+        key += (uint64_t)cursor_signed(c);
+        d.key = key;
+        d.count = cursor_varint(c);
+        d.value = cursor_varint(c);
+        d.thread = look_up(&l->threads, thread);
+        if (kind == DETAIL_RELEASED)
+            d.key = look_up(&l->threads, key);
+        if (c->bad || d.thread == PROFILE_NONE ||
+            (kind == DETAIL_RELEASED && d.key == PROFILE_NONE))
+            return false;
+        uint32_t known = look_up(&l->stacks, stack);
+        d.stack = known == PROFILE_NONE ? 0 : known;
+        *vector_push(&l->profile->details) = d;
+    }
+    return !c->bad;
+}
+
 static bool on_note(struct loader *l, struct cursor *c)
 {
     uint64_t level = cursor_varint(c);
@@ -476,6 +502,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_MODULE_NOTE] = on_module_note,
         [RECORD_CELLS] = on_cells,
         [RECORD_HEAP] = on_heap,
+        [RECORD_DETAILS] = on_details,
         [RECORD_SPANS] = loader_on_spans,
     };
     if (type >= sizeof on / sizeof *on || !on[type])

@@ -206,6 +206,16 @@ static void save_account(struct saver *s)
                                           .frees = h->frees,
                                           .unknown_frees = h->unknown_frees});
     }
+    for (size_t i = 0; i < p->details.len; i++) {
+        const struct profile_detail *d = &p->details.data[i];
+        writer_detail(s->w, &(struct writer_detail){
+                                .kind = d->kind,
+                                .thread = s->threads[d->thread],
+                                .stack = s->stacks[d->stack],
+                                .key = d->kind == DETAIL_RELEASED ? s->threads[d->key] : d->key,
+                                .count = d->count,
+                                .value = d->value});
+    }
     const struct profile_cost *k = &p->cost;
     writer_set_cost(s->w, &(struct writer_cost){.collector_cpu = k->collector_cpu,
                                                 .collector_rss = k->collector_rss,

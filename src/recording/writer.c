@@ -85,6 +85,8 @@ int writer_new_fd(int fd, struct writer **out, struct error *err)
     struct run *runs[] = {&w->strings, &w->functions, &w->frames, &w->stacks, &w->spans};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         text_init(&runs[i]->body);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        text_init(&w->details[i].body);
     text_init(&w->payload);
     w->stack_count = 1;
     names_add(&w->names, "");
@@ -124,6 +126,8 @@ static void close_runs(struct writer *w)
         close_run(w, &w->events.data[i].run, SECTION_VALUES, RECORD_SAMPLES);
     for (size_t i = 0; i < w->series.len; i++)
         close_run(w, &w->series.data[i].run, SECTION_VALUES, RECORD_POINTS);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        close_run(w, &w->details[i], SECTION_VALUES, RECORD_DETAILS);
 }
 
 int writer_flush(struct writer *w, struct error *err)
@@ -154,6 +158,8 @@ static void release(struct writer *w)
         text_release(&w->events.data[i].run.body);
     for (size_t i = 0; i < w->series.len; i++)
         text_release(&w->series.data[i].run.body);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        text_release(&w->details[i].body);
     text_release(&w->payload);
     names_release(&w->names);
     map_release(&w->modules);

@@ -45,6 +45,7 @@ struct writer {
     VECTOR(struct writer_code) code;
     VECTOR(struct writer_event) events;
     VECTOR(struct writer_series) series;
+    struct run details[DETAIL_KINDS];
     uint32_t module_count, process_count, thread_count, function_count, stack_count;
     size_t pending; /* bytes gathered */
     uint64_t samples, dropped;

@@ -37,6 +37,7 @@ enum record_type {
     RECORD_MODULE_NOTE = 23, /* why a module has no symbols */
     RECORD_CELLS = 24,       /* sums without times: thread, stack, count, value */
     RECORD_HEAP = 26,        /* a process's heap as a whole */
+    RECORD_DETAILS = 40,     /* what a cell of the heap is made of: by size, by thread, by time */
     RECORD_SPANS = 27,       /* calls and the program's own spans: begin, end, marks */
 };
 
@@ -61,6 +62,15 @@ enum loss_reason {
     LOSS_DISK = 3,       /* could not be written */
     LOSS_STOPPED = 4,    /* the profiler had stopped itself */
     LOSS_REASONS
+};
+
+/* What the key of a detail means, its count and its value (bytes). */
+enum detail_kind {
+    DETAIL_SIZE = 0,     /* the least size of a class; allocations, none */
+    DETAIL_RELEASED = 1, /* a thread that freed, other than the one that allocated; frees, bytes */
+    DETAIL_GREW = 2,     /* until that time, since the one before; allocations, bytes */
+    DETAIL_SHRANK = 3,   /* the same; frees, bytes */
+    DETAIL_KINDS
 };
 
 /* What happens in a run of spans. */

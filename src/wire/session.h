@@ -55,6 +55,7 @@ enum session_reason {
     SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
     SESSION_PYTHON = 6,      /* a Python that cannot be read: `error` is -enum cpython_fault */
     SESSION_NO_TRACE = 7,    /* the trace's segment could not be made */
+    SESSION_OWN_MALLOC = 8,  /* the program defines malloc itself: its calls do not come by us */
     SESSION_REASONS
 };
 
