@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/calls.h"
 #include "analyze/heap.h"
 #include "analyze/report.h"
 #include "base/io.h"
@@ -20,7 +21,7 @@ struct report_options {
     struct filter filter;
     uint64_t top, depth;
     double min;
-    bool tree, lines, threads, processes, modules, notes;
+    bool tree, lines, threads, processes, modules, notes, calls;
     bool heap, leaks, mem_lines, peaks, fail_on_leak;
     const char *suppress;
     struct peaks_options peak;
@@ -31,7 +32,12 @@ struct report_options {
 
 static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
 
-static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
+/* The last three are what users of Python's profilers call the first ones. */
+static const char *const sorts[] = {"self",    "total",   "name",   "samples",
+                                    "tottime", "cumtime", "ncalls", NULL};
+static const enum report_sort sorted_by[] = {REPORT_BY_SELF,    REPORT_BY_TOTAL, REPORT_BY_NAME,
+                                             REPORT_BY_SAMPLES, REPORT_BY_SELF,  REPORT_BY_TOTAL,
+                                             REPORT_BY_SAMPLES};
 
 #define AT(kind, field) OPTION_##kind##_AT(struct report_options, field)
 
@@ -44,6 +50,9 @@ static const struct option options[] = {
     {"lines", 0, AT(FLAG, lines), .group = "Tables",
      .help = "Source lines by cost; with a FUNCTION after the recording, that function line by "
              "line. The text is shown if the source can be read here."},
+    {"calls", 0, AT(FLAG, calls), .group = "Tables",
+     .help = "Every function that was called and how often, of a recording made with --trace: "
+             "ncalls (recursive ones as all/outermost), its own time, and with what it called."},
     {"threads", 0, AT(FLAG, threads), .group = "Tables",
      .help = "Threads, as sampled and as the kernel counted."},
     {"processes", 0, AT(FLAG, processes), .group = "Tables", .help = "The whole process tree."},
@@ -168,6 +177,8 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         rc = report_callees(v, r, function, err);
     else if (o->lines || o->mem_lines)
         rc = report_lines(v, r, function, err);
+    else if (o->calls)
+        report_calls(v, r);
     else if (o->tree)
         report_tree(v, r);
     else if (o->threads)
@@ -195,7 +206,7 @@ static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
     bool table = o->lines || o->mem_lines || o->leaks || o->peaks || o->threads || o->processes ||
-                 o->modules;
+                 o->modules || o->calls;
     if (invocation_given(inv, "top"))
         return o->top;
     return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
@@ -206,10 +217,10 @@ static int choose(const struct report_options *o, const struct profile *p, struc
                   struct error *err)
 {
     int rc = filter_select(&o->filter, p, s, err);
-    if (rc || !o->mem_lines || o->filter.events.len)
+    if (rc || (!o->mem_lines && !o->calls) || o->filter.events.len)
         return rc;
     struct selection all = *s;
-    selection_init_event(s, &all, heap_peak_event(&all));
+    selection_init_event(s, &all, o->calls ? "calls" : heap_peak_event(&all));
     selection_release(&all);
     return 0;
 }
@@ -230,7 +241,7 @@ static int show(struct invocation *inv, const struct profile *p)
                        .tree = &tree,
                        .file = inv->argv[0],
                        .top = top_of(inv),
-                       .sort = (enum report_sort)o->sort,
+                       .sort = sorted_by[o->sort],
                        .min = o->min,
                        .depth = (uint32_t)o->depth,
                        .source = excerpt_line,
@@ -258,13 +269,13 @@ static int check(const struct invocation *inv, struct error *err)
 {
     const struct report_options *o = inv->options;
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
-                 (o->callers != NULL) + (o->callees != NULL) + o->heap + o->leaks + o->mem_lines +
-                 o->peaks;
+                 (o->callers != NULL) + (o->callees != NULL) + o->calls + o->heap + o->leaks +
+                 o->mem_lines + o->peaks;
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,
             "one table at a time: choose one of --tree, --callers, --callees, --lines, --threads, "
-            "--processes, --modules, --notes, --heap, --leaks, --mem-lines and --peaks");
+            "--processes, --modules, --notes, --calls, --heap, --leaks, --mem-lines and --peaks");
     if ((o->heap || o->leaks || o->peaks) && o->filter.events.len)
         return error_set(err, FAULT_USAGE,
                          "--heap, --leaks and --peaks choose their events themselves: leave out "
@@ -292,6 +303,9 @@ static int run(struct invocation *inv)
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
+    if (!rc && o->calls && !calls_recorded(&profile))
+        rc = error_set(&inv->error, FAULT_MISSING,
+                       "%s has no traced calls; `sonde run --trace` records them", inv->argv[0]);
     if (!rc && of_heap(o) && !heap_recorded(&profile))
         rc = heap_missing(&profile, inv->argv[0], &inv->error);
     if (!rc && (of_heap(o) || heap_screen(&profile, o)))
