@@ -34,6 +34,8 @@ struct python_api {
     long (*as_long)(void *object);
     void *(*new_function)(void *definition, void *self, void *module);
     void (*release)(void *object);
+    void (*retain)(void *object);
+    int (*line_of)(void *code, int offset);
     void *builtin_type, *method_type, *descriptor_type;
     /* For code objects that end: */
     int64_t (*extra_index)(void (*end)(void *));

@@ -143,6 +143,12 @@ static bool heap_screen(const struct profile *p, const struct report_options *o)
     return !o->filter.events.len && heap_alone(p);
 }
 
+/* Lines that were counted are shown as such, unless it is another event that is asked for. */
+static bool counted(const struct profile *p, const struct report_options *o)
+{
+    return !o->filter.events.len && report_lines_counted(p);
+}
+
 static int make_leaks(struct view *v, const struct report *r, const struct report_options *o,
                       struct error *err)
 {
@@ -175,6 +181,8 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         rc = report_callers(v, r, function, err);
     else if (o->callees)
         rc = report_callees(v, r, function, err);
+    else if (o->lines && counted(r->selection->profile, o))
+        rc = report_counted_lines(v, r, function, err);
     else if (o->lines || o->mem_lines)
         rc = report_lines(v, r, function, err);
     else if (o->calls)
