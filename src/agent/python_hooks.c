@@ -227,8 +227,6 @@ static int on_audit(const char *event, void *arguments, void *unused)
         if (trace_self())
             trace_declare(TRACE_HOOK_TAKEN);
         python_api.add_pending(give_back, NULL);
-    } else if (starts(event, "_thread.start_new_thread")) {
-        python_threads_coming = 1;
     }
     return 0;
 }

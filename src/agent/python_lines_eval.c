@@ -170,6 +170,13 @@ bool python_lines_eval_set(void)
     layout = layouts[python_minor];
     code_offset = agent_python.py.layout.frame_code;
     memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
+     * is one: ours counts as one from now on. */
+    if (python_minor <= 9 && !word_at(self, layout.function)) {
+        struct hook_state before = hook_get(self);
+        python_api.set_trace(on_line, NULL);
+        hook_put(self, before);
+    }
     if (python_minor == 8)
         return set_slot(interpreter);
     if (!python_api.set_eval)
