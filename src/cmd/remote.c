@@ -203,11 +203,14 @@ static const char *part_body(const struct remote *r, const char *data, size_t le
 {
     const char *line = memchr(data, '\n', len);
     size_t url = strlen(r->url);
-    char format[32];
-    snprintf(format, sizeof format, "%%u %%%ds", BATCH_KEY_MAX);
-    if (!line || (size_t)(line - data) <= url || memcmp(data, r->url, url) || data[url] != ' ' ||
-        sscanf(data + url + 1, format, job, key) != 2)
+    if (!line || (size_t)(line - data) <= url || memcmp(data, r->url, url) || data[url] != ' ')
         return NULL;
+    char *end;
+    *job = (uint32_t)strtoul(data + url + 1, &end, 10);
+    if (*end != ' ' || line - end - 1 > BATCH_KEY_MAX)
+        return NULL;
+    memcpy(key, end + 1, (size_t)(line - end - 1));
+    key[line - end - 1] = 0;
     return line + 1;
 }
 
