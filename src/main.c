@@ -23,6 +23,8 @@ extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_merge;
 extern const struct command command_serve;
+extern const struct command command_job;
+extern const struct command command_push;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -39,6 +41,8 @@ static const struct command *const commands[] = {
     &command_import,
     &command_merge,
     &command_serve,
+    &command_job,
+    &command_push,
     &command_help,
     NULL,
     // clang-format on

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "store/store_internal.h"
 
-static const struct store_ops *const engines[] = {&store_sqlite};
+static const struct store_ops *const engines[] = {&store_sqlite, &store_rediss, &store_redis};
 
 int store_open(const char *url, struct store **out, struct error *err)
 {
