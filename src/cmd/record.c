@@ -160,10 +160,20 @@ static void looking_begun(void *context)
         rendezvous_put("live", k->process.address.data, NULL);
 }
 
-static void end_looking(struct looking *k)
+static void end_looking(struct looking *k, bool quiet)
 {
+    struct live_report report = {0};
     if (k->on)
-        live_end(&k->process, &k->options);
+        live_end(&k->process, &k->options, &report);
+    if (k->on && k->options.redis && (!quiet || report.unsent)) {
+        struct text t = TEXT_INIT;
+        text_format(&t, "sonde: to Redis %llu messages were published, %llu could not be",
+                    (unsigned long long)report.sent, (unsigned long long)report.unsent);
+        if (report.unsent && report.error[0])
+            text_format(&t, " (%s)", report.error);
+        fprintf(stderr, "%s\n", t.data);
+        text_release(&t);
+    }
     text_release(&k->control);
 }
 
@@ -198,7 +208,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     }
     if (!rc)
         rc = session_run(session, result, err);
-    end_looking(&looking);
+    end_looking(&looking, o->quiet);
     if (progress.shown)
         fputs("\r\033[K", stderr);
     if (!rc && !o->quiet) {

@@ -105,7 +105,7 @@ struct record_options {
          OPTION_DURATION_AT(type, at.interval),                                                    \
          .placeholder = "TIME",                                                                    \
          .group = "Live",                                                                          \
-         .min = 100000000,                                                                         \
+         .min = 1000000000,                                                                        \
          .default_text = "20s",                                                                    \
          .help = "With --redis: between two tables."},                                             \
         {"limit",                                                                                  \
