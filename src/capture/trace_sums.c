@@ -36,12 +36,9 @@ static void declare_lines(struct traces *t)
     static const struct {
         const char *name;
         enum value_unit unit;
-    } events[] = {{"line", UNIT_NANOSECONDS},
-                  {"line:allocated", UNIT_BYTES},
-                  {"line:freed", UNIT_BYTES},
-                  {"line:peak", UNIT_BYTES},
-                  {"line:rss", UNIT_BYTES},
-                  {"line:rss-freed", UNIT_BYTES}};
+    } events[] = {{"line", UNIT_NANOSECONDS}, {"line:allocated", UNIT_BYTES},
+                  {"line:freed", UNIT_BYTES}, {"line:peak", UNIT_BYTES},
+                  {"line:rss", UNIT_BYTES},   {"line:rss-freed", UNIT_BYTES}};
     for (size_t i = 0; !t->has_lines && i < sizeof events / sizeof *events; i++)
         t->line_event[i] = writer_event(t->session->writer, events[i].name, events[i].unit, 0);
     t->has_lines = true;
