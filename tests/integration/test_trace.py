@@ -214,12 +214,12 @@ def test_threads(harness, python, script):
                 leaf()
         def leaf():
             pass
-        def start(n):
+        def begin_two(n):
             inner = threading.Thread(target=work, args=(n,))
             inner.start()
             work(n)
             inner.join()
-        threads = [threading.Thread(target=start, args=(100,)) for _ in range(4)]
+        threads = [threading.Thread(target=begin_two, args=(100,)) for _ in range(4)]
         [t.start() for t in threads]
         done = _thread.allocate_lock()
         done.acquire()
@@ -232,7 +232,7 @@ def test_threads(harness, python, script):
     """)], options=["--trace"])
     table = calls(made)
     assert count(table, "work") == 9 and count(table, "leaf") == 850
-    assert count(table, "start") == 4 and count(table, "bare") == 1
+    assert count(table, "begin_two") == 4 and count(table, "bare") == 1
 
 
 def test_processes(harness, python, script):
