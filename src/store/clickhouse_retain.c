@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "store/clickhouse_internal.h"
 
 #define OPEN_DAYS 2
+#define DELETION_TURNS 100
 
 /* First column of the answer to a question, line by line. */
 static int numbers(struct clickhouse *c, const char *host, const char *sql, struct text *answer,
@@ -112,6 +114,15 @@ static int count(struct clickhouse *c, uint64_t *out, struct error *err, const c
     return rc;
 }
 
+/* Rows of jobs that are gone may still be there for a while; they are nobody's. */
+static void of_living(struct text *out, const struct clickhouse *c)
+{
+    text_format(out,
+                " AND uid IN (SELECT toUInt64(replaceAll(default_expression, '\\'', '')) FROM"
+                " system.columns WHERE database = '%s' AND name = 'uid' AND table LIKE 'job%%')",
+                c->database);
+}
+
 /* Partitions go as wholes: what is of the day of the cut stays another day. */
 static int drop_old(struct clickhouse *c, uint32_t day, struct store_removed *removed,
                     struct error *err)
@@ -149,16 +160,35 @@ static int note_idle(void *context, const struct job *job, struct error *err)
     return 0;
 }
 
+/* The engine deletes when it finds the time; we give it some, so that what was let go is gone. */
+static int wait_for_deletions(struct clickhouse *c, struct error *err)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    uint64_t left = 1;
+    int rc = 0;
+    for (int i = 0; !rc && left && i < DELETION_TURNS; i++) {
+        left = 0;
+        rc = count(c, &left, err,
+                   "SELECT count() FROM system.mutations WHERE database = '%s' AND NOT is_done",
+                   c->database);
+        if (left)
+            nanosleep(&pause, NULL);
+    }
+    return rc;
+}
+
 /* The rows of the oldest recordings, by the engine's own way of deleting some. */
 static int drop_large(struct clickhouse *c, uint64_t max_bytes, struct store_removed *removed,
                       struct error *err)
 {
-    struct text sql = TEXT_INIT, answer = TEXT_INIT;
+    struct text sql = TEXT_INIT, answer = TEXT_INIT, living = TEXT_INIT;
     uint64_t sum = 0, cut = 0;
+    of_living(&living, c);
     text_format(&sql,
-                "SELECT time, value FROM (SELECT time, value FROM %s WHERE kind = %d UNION ALL"
-                " SELECT time, value FROM %s WHERE kind = %d) ORDER BY time DESC",
-                c->parts, KIND_RECORDING, c->sums, KIND_RECORDING);
+                "SELECT time, value FROM (SELECT time, value FROM %s WHERE kind = %d%s UNION ALL"
+                " SELECT time, value FROM %s WHERE kind = %d%s) ORDER BY time DESC",
+                c->parts, KIND_RECORDING, living.data, c->sums, KIND_RECORDING, living.data);
+    text_release(&living);
     int rc = numbers(c, NULL, sql.data, &answer, err);
     for (char *at = answer.data, *end; !rc && *at; at = end + (*end == '\n')) {
         uint64_t time = strtoull(at, &end, 10);
@@ -175,7 +205,7 @@ static int drop_large(struct clickhouse *c, uint64_t max_bytes, struct store_rem
                      c->database, tables[i], KIND_RECORDING, cut);
     text_release(&sql);
     text_release(&answer);
-    return rc;
+    return rc || !cut ? rc : wait_for_deletions(c, err);
 }
 
 int clickhouse_retain(struct store *s, const struct store_retention *how,
