@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "agent/arch.h"
+#include "agent/session.h"
 #include "agent/signals.h"
 #include "agent/timer.h"
 
@@ -34,10 +35,13 @@ static int event_open(void)
     attr.disabled = 1;
     attr.exclude_hv = 1;
     attr.wakeup_events = 1;
+    attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+    attr.exclude_callchain_user = 1;
     long fd = raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd != -EACCES && fd != -EPERM)
         return (int)fd;
     attr.exclude_kernel = 1;
+    attr.sample_type = 0;
     return (int)raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -49,16 +53,27 @@ static bool signal_to(int fd, int32_t tid)
            raw3(SYS_fcntl, fd, F_SETFL, O_ASYNC | O_RDWR) == 0;
 }
 
-/* The event's first page alone: enough to keep it when the descriptor is closed. */
-static void *event_start(int32_t tid)
+static void *event_map(int fd, uint32_t size)
+{
+    long at = raw6(SYS_mmap, NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    return at < 0 && at > -(long)PAGE ? NULL : (void *)at;
+}
+
+/* Its mapping keeps the event when the descriptor is closed: one page of it and, where there is
+ * room, one of ring, which the kernel writes to over and over. */
+static void *event_start(int32_t tid, uint32_t *size)
 {
     int fd = event_open();
     if (fd < 0)
         return NULL;
     void *page = NULL;
     if (signal_to(fd, tid)) {
-        long at = raw6(SYS_mmap, NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0);
-        page = at < 0 && at > -PAGE ? NULL : (void *)at;
+        *size = 2 * PAGE;
+        page = event_map(fd, *size);
+        if (!page) {
+            *size = PAGE;
+            page = event_map(fd, *size);
+        }
     }
     if (page)
         raw3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -72,7 +87,8 @@ void clock_start(struct agent_thread *t)
     if (c->page || c->refused || agent_quiet || !agent_settings.signal || !signals_guard())
         return;
     c->cpu = thread_cpu();
-    void *page = event_start(t->tid);
+    c->head = 0;
+    void *page = event_start(t->tid, &c->size);
     if (!page) {
         c->refused = true;
         agent_declare(SEGMENT_CLOCK_REFUSED);
@@ -86,7 +102,7 @@ void clock_stop(struct agent_thread *t)
 {
     void *page = __atomic_exchange_n(&t->clock.page, NULL, __ATOMIC_ACQ_REL);
     if (page && !agent_quiet)
-        raw2(SYS_munmap, page, PAGE);
+        raw2(SYS_munmap, page, t->clock.size);
 }
 
 bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread)
@@ -111,6 +127,50 @@ uint64_t clock_value(struct agent_thread *t)
     return value;
 }
 
+/* A word of the ring, which is a page long and wraps. */
+static uint64_t ring_word(const struct clock_state *c, uint64_t at)
+{
+    return *(const uint64_t *)((const char *)c->page + PAGE + at % PAGE);
+}
+
+/* Where the newest sample begins, or `head` if there is none: records are
+ * | type u32 | misc u16 | size u16 | and, of a sample, | count | addresses |. */
+static uint64_t newest(const struct clock_state *c, uint64_t head)
+{
+    uint64_t found = head;
+    for (uint64_t at = c->head; at < head;) {
+        uint64_t word = ring_word(c, at), size = word >> 48;
+        if (size < 8 || size % 8 || size > head - at)
+            return head;
+        if ((uint32_t)word == PERF_RECORD_SAMPLE && size >= 16)
+            found = at;
+        at += size;
+    }
+    return found;
+}
+
+size_t clock_kernel(struct agent_thread *t, uint64_t *out, size_t max)
+{
+    struct clock_state *c = &t->clock;
+    const struct perf_event_mmap_page *page = c->page;
+    if (!page || c->size <= PAGE)
+        return 0;
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
+    uint64_t at = head - c->head <= PAGE && head > c->head ? newest(c, head) : head;
+    size_t count = 0;
+    c->head = head;
+    if (at >= head)
+        return 0;
+    uint64_t left = (ring_word(c, at) >> 48) / 8 - 2, said = ring_word(c, at + 8);
+    /* Markers of whose frames follow are not addresses; they are the last 4096 numbers. */
+    for (uint64_t i = 0; i < left && i < said && count < max; i++) {
+        uint64_t word = ring_word(c, at + 16 + 8 * i);
+        if (word < (uint64_t)-4096)
+            out[count++] = word;
+    }
+    return count;
+}
+
 /* The calling thread, unless this is vfork's child, which has our memory but no event. */
 static struct agent_thread *caller(void)
 {
@@ -121,7 +181,7 @@ static struct agent_thread *caller(void)
 void clock_pause(void)
 {
     struct agent_thread *t = caller();
-    if (t)
+    if (t && t->clock.page)
         clock_stop(t);
 }
 

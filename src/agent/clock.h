@@ -9,14 +9,17 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct agent_thread;
 
 struct clock_state {
-    void *page;   /* of the event; NULL: none */
-    bool refused; /* not to be tried again */
-    uint64_t cpu; /* of the thread, when it was sampled last */
+    void *page;    /* of the event; NULL: none */
+    uint32_t size; /* of what is mapped there */
+    uint64_t head; /* of the event's ring, when it was read last */
+    bool refused;  /* not to be tried again */
+    uint64_t cpu;  /* of the thread, when it was sampled last */
 };
 
 /* For the calling thread: from now on instead of its timer, if it can be had. */
@@ -29,6 +32,9 @@ bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread);
 /* CPU ns since the sample before; 0: the signal is one of several that had to wait, and stands for
  * nothing. */
 uint64_t clock_value(struct agent_thread *t);
+/* Where in the kernel the thread was when its event came, innermost first; how many, at most max.
+ */
+size_t clock_kernel(struct agent_thread *t, uint64_t *out, size_t max);
 /* Around an exec, which keeps pending signals but not their handlers. */
 void clock_pause(void);
 void clock_resume(void);

@@ -9,7 +9,10 @@
 
 #include "agent/agent.h"
 #include "agent/arch.h"
+#include "agent/real.h"
 #include "agent/threads.h"
+
+extern void *__dso_handle; /* the library that the handler belongs to */
 
 static void take_up(void)
 {
@@ -31,7 +34,7 @@ static void in_child(void)
 
 bool fork_init(void)
 {
-    return pthread_atfork(NULL, NULL, in_child) == 0;
+    return __register_atfork(NULL, NULL, in_child, __dso_handle) == 0;
 }
 
 void fork_notice(void)

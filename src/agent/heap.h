@@ -6,6 +6,7 @@
  *   heap_real.c    the allocator behind them
  *   heap_record.c  what a call changes: cells, totals, peaks
  *   heap_stacks.c  from a walk to a cell
+ *   heap_memo.c    ... and from a call to a cell without a walk
  *   heap_blocks.c  from an address to its cell and size
  *   heap.c         the segment; threads that come and go
  *
@@ -35,12 +36,23 @@ enum heap_gate {
 
 #define HEAP_TABLE 256 /* slots of a thread's first table, a power of two */
 #define HEAP_WINDOW 2048
+#define HEAP_SHAPES 64  /* a power of two */
+#define HEAP_MEMOS 2048 /* a power of two */
 #define HEAP_FILTER_BITS 15
 #define HEAP_FILTER (1u << HEAP_FILTER_BITS) /* places of sampled mode's filter */
 
 struct heap_known {
     uint64_t hash;
     uint32_t cell; /* 0: free */
+};
+
+/* Where the walk from a call (stack pointer and return address) looked last time. */
+struct heap_shape {
+    uint64_t sp, ip, fp;
+    uint32_t version; /* of the map */
+    uint16_t rest;    /* calls for which it is not tried, since it failed too often */
+    uint16_t failed;
+    struct unwind_trace trace;
 };
 
 /* A thread's private half, in pages that a fork wipes: `segment` is NULL in a child. */
@@ -54,11 +66,15 @@ struct heap_thread {
     uint32_t index;
     uint32_t place; /* of this half */
     int32_t tid;
-    uint32_t lost_cell; /* for stacks that found no room */
-    uint64_t last;      /* the block of its latest allocation */
-    int64_t delta;      /* bytes not yet told to the process; how many may wait, up and down */
+    uint32_t lost_cell;        /* for stacks that found no room */
+    uint64_t range_key;        /* of the range of addresses used last, */
+    struct heap_region *range; /* and its regions */
+    uint64_t last;             /* the block of its latest allocation */
+    int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
-    uint64_t *filter; /* sampled mode: which addresses may be sampled ones; else NULL */
+    uint64_t taken, given; /* bytes in all: for who looks what a stretch of code took */
+    int64_t high;          /* most of taken - given since somebody set it */
+    uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp; /* where the agent was entered */
     uint32_t *held;   /* the lock that is held there */
@@ -70,6 +86,8 @@ struct heap_thread {
     uint64_t address[HEAP_DEPTH];
     struct unwind_cache cache;
     struct heap_known first[HEAP_TABLE];
+    struct heap_shape shape[HEAP_SHAPES];
+    struct heap_known memo[HEAP_MEMOS]; /* what stood in a shape's words -> cell */
     uint8_t window[HEAP_WINDOW];
 };
 
@@ -129,10 +147,18 @@ int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
 /* ---- heap_stacks.c */
 /* The cell of the stack that leads to `caller`; never 0. */
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
+/* The thread's cell for what it frees of another's; 0 when there are no more. */
+uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
+
+/* ---- heap_memo.c */
+/* The cell that the same call had before, or 0; *hash is for memo_put then. */
+uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call, uint64_t *hash);
+/* The walk from the call has led to `cell`. */
+void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t hash, uint32_t cell);
 
 /* ---- heap_blocks.c; the address is not 0 */
 /* Where the address belongs, its place on its way to the cache; NULL if it can have none. */
-struct heap_region *blocks_region(uint64_t address);
+struct heap_region *blocks_region(struct heap_thread *t, uint64_t address);
 /* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
  * 0. */
 enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,

@@ -1,7 +1,8 @@
 /*
  * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
  * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
- * in it. A table doubles when it is three quarters full; the old one is kept for another region.
+ * in it. A table doubles when it is half full, so that most blocks stand
+ * where they belong; the old one is kept for another region.
  */
 #include "agent/heap.h"
 
@@ -51,7 +52,7 @@ static inline uint32_t range_home(uint64_t key)
 }
 
 /* The slot of a range's key; made if `make`. HEAP_RANGES when it is not there. */
-static inline uint32_t range_of(uint64_t address, bool make)
+static __attribute__((noinline)) uint32_t range_of(uint64_t address, bool make)
 {
     uint64_t key = (address >> HEAP_RANGE_SHIFT) + 1, *table = keys();
     uint32_t i = range_home(key);
@@ -71,13 +72,19 @@ static inline uint32_t range_of(uint64_t address, bool make)
     return HEAP_RANGES;
 }
 
-static inline struct heap_region *region_of(uint64_t address, bool make)
+/* Ranges never move, so a thread remembers the one it used last. */
+static inline struct heap_region *region_of(struct heap_thread *t, uint64_t address, bool make)
 {
-    uint32_t range = range_of(address, make);
-    if (__builtin_expect(range == HEAP_RANGES, 0))
-        return NULL;
-    struct heap_region *all = heap_area(heap_process->layout.regions);
-    return &all[(size_t)range * HEAP_REGIONS + (address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1))];
+    uint64_t key = (address >> HEAP_RANGE_SHIFT) + 1;
+    if (__builtin_expect(t->range_key != key, 0)) {
+        uint32_t range = range_of(address, make);
+        if (range == HEAP_RANGES)
+            return NULL;
+        struct heap_region *all = heap_area(heap_process->layout.regions);
+        t->range = &all[(size_t)range * HEAP_REGIONS];
+        t->range_key = key;
+    }
+    return &t->range[address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1)];
 }
 
 static inline uint64_t *table_at(uint32_t unit)
@@ -95,9 +102,9 @@ static inline uint32_t home_of(uint64_t key, uint8_t bits)
     return (uint32_t)key * 0x9e3779b1u >> (32 - bits);
 }
 
-struct heap_region *blocks_region(uint64_t address)
+struct heap_region *blocks_region(struct heap_thread *t, uint64_t address)
 {
-    struct heap_region *r = address < ADDRESS_END ? region_of(address, true) : NULL;
+    struct heap_region *r = address < ADDRESS_END ? region_of(t, address, true) : NULL;
     if (r && r->bits)
         __builtin_prefetch(&table_at(r->table)[home_of(key_of(address), r->bits)], 1);
     return r;
@@ -241,7 +248,7 @@ enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t
         return HEAP_LOST_BLOCKS;
     if (!region_lock(t, r))
         return HEAP_LOST_BUSY;
-    if (__builtin_expect(r->bits == 0 || r->used >= 3u << r->bits >> 2, 0) && !region_grow(t, r)) {
+    if (__builtin_expect(r->bits == 0 || r->used >= 1u << r->bits >> 1, 0) && !region_grow(t, r)) {
         heap_unlock(t, &r->lock);
         return HEAP_LOST_BLOCKS;
     }
@@ -276,7 +283,7 @@ static void gap_close(uint64_t *table, uint8_t bits, uint32_t i)
 
 bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out)
 {
-    struct heap_region *r = address < ADDRESS_END ? region_of(address, false) : NULL;
+    struct heap_region *r = address < ADDRESS_END ? region_of(t, address, false) : NULL;
     if (!r || !r->bits || !region_lock(t, r))
         return false;
     uint64_t *table = table_at(r->table), key = key_of(address);

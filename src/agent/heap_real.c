@@ -55,6 +55,14 @@ static int note_code(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
+bool heap_real_is_passed_by(void)
+{
+    void *(*first)(size_t);
+    __extension__ first = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
+    uint64_t address = (uint64_t)(uintptr_t)first;
+    return code[1].start && address - code[1].start >= code[1].end - code[1].start;
+}
+
 bool heap_real_is_inside(uint64_t address)
 {
     return address - code[0].start < code[0].end - code[0].start ||

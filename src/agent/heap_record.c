@@ -84,21 +84,23 @@ static void tell_tree(struct heap_header *h, int64_t now)
     struct heap_tree *tree = heap_tree;
     if (h->left)
         return;
-    int64_t told = __atomic_load_n(&h->told, __ATOMIC_RELAXED), sum = tree->total;
+    int64_t told = __atomic_load_n(&h->told, __ATOMIC_RELAXED);
+    int64_t sum = heap_tree_bytes(__atomic_load_n(&tree->total, __ATOMIC_RELAXED));
     uint32_t processes = tree->processes ? tree->processes : 1;
-    int64_t most = sum > 0 ? (sum >> 9) / processes : 0, by = now - told;
-    if (by <= most && by >= -most)
+    int64_t step = sum > 0 ? (sum >> 9) / processes : 0, by = now - told;
+    if (by <= step && by >= -step)
         return;
     if (!__atomic_compare_exchange_n(&h->told, &told, now, false, __ATOMIC_RELAXED,
                                      __ATOMIC_RELAXED))
         return; /* another thread just did */
-    sum = __atomic_add_fetch(&tree->total, by, __ATOMIC_RELAXED);
+    int64_t word = __atomic_add_fetch(&tree->total, by * (1 << HEAP_TREE_SHIFT), __ATOMIC_RELAXED);
     uint64_t peak = __atomic_load_n(&tree->peak, __ATOMIC_RELAXED);
-    if (sum <= 0 || (uint64_t)sum <= peak + (processes > 1 ? peak >> 9 : 0))
+    uint64_t most = peak + (processes > 1 ? peak >> 9 : 0);
+    if (word <= 0 || (uint64_t)word >> HEAP_TREE_SHIFT <= most >> HEAP_TREE_SHIFT)
         return;
-    if (__atomic_compare_exchange_n(&tree->peak, &peak, (uint64_t)sum, false, __ATOMIC_RELAXED,
+    if (__atomic_compare_exchange_n(&tree->peak, &peak, (uint64_t)word, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
-        tree->peak_time = tree->tick;
+        tree->peak_time = processes > 1 ? agent_now() : h->peak_time;
         __atomic_fetch_add(&tree->epoch, 1, __ATOMIC_RELEASE);
     }
 }
@@ -116,7 +118,10 @@ static void peak_raise(struct heap_header *h, int64_t told, uint32_t threads)
         return;
     if (__atomic_compare_exchange_n(&h->peak, &peak, now, false, __ATOMIC_RELAXED,
                                     __ATOMIC_RELAXED)) {
-        h->peak_time = heap_tree->tick;
+        if (now > h->peak_timed + (h->peak_timed >> 10)) {
+            h->peak_timed = now;
+            h->peak_time = agent_now();
+        }
         __atomic_fetch_add(&h->epoch, 1, __ATOMIC_RELEASE);
     }
 }
@@ -130,7 +135,7 @@ static int64_t may_wait(const struct heap_header *h, int64_t now, uint32_t threa
         return 0;
     if (threads <= 1)
         return now >> 9;
-    int64_t least = (now >> 11) / threads, most = (now >> 7) / threads;
+    int64_t least = (now >> 11) / threads, most = (now >> 5) / threads;
     int64_t left = (int64_t)__atomic_load_n(&h->peak, __ATOMIC_RELAXED) - now;
     if (threads > ASKED_MAX || left / (2 * (int64_t)threads) <= least)
         return least;
@@ -179,7 +184,22 @@ static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t siz
         add(&c->allocations, w.count);
         __atomic_fetch_add(&c->sizes[heap_bucket(size)], 1, __ATOMIC_RELAXED);
     }
+    t->taken += w.bytes;
+    if ((int64_t)(t->taken - t->given) > t->high)
+        t->high = (int64_t)(t->taken - t->given);
     total_add(t, (int64_t)w.bytes);
+}
+
+/* Who freed it. Threads that share a place are not told apart. */
+static __attribute__((noinline)) void count_released(struct heap_thread *t,
+                                                     const struct heap_cell *c, struct weight w)
+{
+    uint32_t origin = (uint32_t)(c - t->cells);
+    uint32_t cell = origin > 1 && t->index ? heap_cell_released(t, origin) : 0;
+    if (!cell)
+        return;
+    keep(&t->cells[cell].freed, w.bytes);
+    keep(&t->cells[cell].frees, w.count);
 }
 
 static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
@@ -196,7 +216,9 @@ static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size
     } else {
         add(&c->foreign_freed, w.bytes);
         add(&c->foreign_frees, w.count);
+        count_released(t, c, w);
     }
+    t->given += w.bytes;
     total_add(t, -(int64_t)w.bytes);
 }
 
@@ -228,9 +250,13 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
+    if (__builtin_expect(__atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED), 0)) {
+        t->left = heap_draw(t);
+        return;
+    }
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
-    struct heap_region *region = blocks_region(address);
+    struct heap_region *region = blocks_region(t, address);
     block.cell = heap_cell_of(t, caller);
     enum heap_loss lost = blocks_put(t, region, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
@@ -259,7 +285,7 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, blocks_region(address), address, block, &old) != HEAP_LOSSES)
+    if (blocks_put(t, blocks_region(t, address), address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         filter_add(t, address);

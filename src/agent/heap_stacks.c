@@ -104,7 +104,7 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
 }
 
 /* A cell for the stack; when there are no more, cell 1, which everybody shares. */
-static uint32_t cell_new(struct heap_thread *t, uint32_t stack)
+static uint32_t cell_new(struct heap_thread *t, uint32_t stack, uint32_t origin)
 {
     struct heap_header *h = heap_process->segment;
     uint32_t id = __atomic_fetch_add(&h->cells_used, 1, __ATOMIC_RELAXED);
@@ -114,6 +114,7 @@ static uint32_t cell_new(struct heap_thread *t, uint32_t stack)
     }
     struct heap_cell *c = &t->cells[id];
     c->stack = stack;
+    c->origin = origin;
     __atomic_store_n(&c->thread, t->index, __ATOMIC_RELEASE);
     return id;
 }
@@ -164,30 +165,66 @@ static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint
     uint32_t stack = stack_of(t, hash, count, end);
     if (stack == LOST_STACK) {
         if (!t->lost_cell)
-            t->lost_cell = cell_new(t, stack);
+            t->lost_cell = cell_new(t, stack, 0);
         return t->lost_cell;
     }
-    uint32_t cell = cell_new(t, stack);
+    uint32_t cell = cell_new(t, stack, 0);
     known_put(t, hash, cell);
     return cell;
+}
+
+/* The cell of the stack in t->address. */
+static uint32_t cell_find(struct heap_thread *t, uint64_t hash, size_t count,
+                          const struct unwind_end *end)
+{
+    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
+        if (__builtin_expect(t->known[i].hash == hash, 1))
+            return t->known[i].cell;
+    return cell_learn(t, hash, count, end);
+}
+
+static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller)
+{
+    struct unwind_end end = {0};
+    size_t count = walk_slowly(t, caller, &end);
+    return cell_find(t, unwind_hash(t->address, count), count, &end);
+}
+
+static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call)
+{
+    struct unwind_end end = {0};
+    uint64_t hash;
+    size_t count = unwind_callers(&agent_map, call, t->stack_end, &t->cache, &t->guesses,
+                                  t->address, HEAP_DEPTH, &hash, &end.reason);
+    return count ? cell_find(t, hash, count, &end) : cell_walk_slowly(t, call->ip);
 }
 
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
     struct unwind_call call = {
         .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
-    struct unwind_end end = {0};
-    uint64_t hash;
-    size_t count = 0;
-    if (__builtin_expect(call.sp >= t->stack_low && call.sp < t->stack_end, 1))
-        count = unwind_callers(&agent_map, &call, t->stack_end, &t->cache, &t->guesses, t->address,
-                               HEAP_DEPTH, &hash, &end.reason);
-    if (__builtin_expect(!count, 0)) {
-        count = walk_slowly(t, call.ip, &end);
-        hash = unwind_hash(t->address, count);
-    }
+    if (__builtin_expect(call.sp < t->stack_low || call.sp >= t->stack_end, 0))
+        return cell_walk_slowly(t, call.ip);
+    uint64_t memo;
+    uint32_t cell = memo_find(t, &call, &memo);
+    if (__builtin_expect(cell, 1))
+        return cell;
+    cell = cell_walk(t, &call);
+    memo_put(t, &call, memo, cell);
+    return cell;
+}
+
+uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin)
+{
+    uint64_t hash = (origin + 1ull) * 0xd6e8feb86659fd93ull;
     for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
-        if (__builtin_expect(t->known[i].hash == hash, 1))
+        if (t->known[i].hash == hash)
             return t->known[i].cell;
-    return cell_learn(t, hash, count, &end);
+    if (t->known_used >= (t->known_mask + 1) / 4 * 3)
+        known_grow(t);
+    uint32_t cell = cell_new(t, t->cells[origin].stack, origin);
+    if (cell == 1)
+        return 0;
+    known_put(t, hash, cell);
+    return cell;
 }

@@ -20,6 +20,7 @@
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
+#include "agent/python_hooks.h"
 #include "agent/real.h"
 #include "agent/registry.h"
 #include "agent/threads.h"
@@ -42,6 +43,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     int result = REAL(pthread_create)(thread, attr, threads_main, t);
     if (result != 0)
         threads_cancel(t);
+    python_threads_coming = 1;
     return result;
 }
 
@@ -50,7 +52,7 @@ static bool has_runpath(const void *address)
 {
     Dl_info info;
     struct link_map *map = NULL;
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_ld)
+    if (!dladdr1 || !dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map || !map->l_ld)
         return true;
     for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
         if (d->d_tag == DT_RUNPATH || d->d_tag == DT_RPATH)

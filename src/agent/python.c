@@ -99,13 +99,17 @@ static bool tell(struct agent_thread *t, const struct cpython_memory *memory, ui
     return ring_put(t, SEGMENT_CODE, 0, p->record, CODE_WORDS, &p->record[CODE_WORDS], words);
 }
 
+static uint64_t known_at(uint64_t code)
+{
+    return ((code >> 4) * 0x9e3779b97f4a7c15ull >> 40) % PYTHON_KNOWN;
+}
+
 static void introduce(struct agent_thread *t, const struct cpython_memory *memory, uint64_t code)
 {
     struct python_thread *p = t->python;
-    uint64_t hash = (code >> 4) * 0x9e3779b97f4a7c15ull >> 40, stamp;
+    uint64_t stamp, at = known_at(code);
     if (cpython_code_stamp(&agent_python.py, memory, code, &stamp) != 0)
         return;
-    uint64_t at = hash % PYTHON_KNOWN;
     if (p->known[at].code == code && p->known[at].stamp == stamp)
         return;
     if (!tell(t, memory, code))
@@ -143,7 +147,8 @@ const uint64_t *python_pack(struct agent_thread *t, struct segment_sample *s, si
         p->body[native + 2 * i + 1] =
             (uint64_t)(uint32_t)p->frame[i].lasti | (uint64_t)p->frame[i].flags << 32;
     }
-    *words = native + 2 * python;
+    memcpy(p->body + native + 2 * python, p->kernel, s->kernel * sizeof *p->body);
+    *words = native + 2 * python + s->kernel;
     return p->body;
 }
 
@@ -160,7 +165,63 @@ void python_packed(struct agent_thread *t, const struct segment_sample *s)
     p->last_python = s->python;
 }
 
-size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole)
+/* The name of a task stands where code objects are told of. */
+static void introduce_task(struct agent_thread *t, const struct cpython_task *task)
+{
+    struct python_thread *p = t->python;
+    uint64_t code = task->task | 1, stamp = 1469598103934665603ull;
+    for (const char *c = task->name; *c; c++)
+        stamp = (stamp ^ (uint8_t)*c) * 1099511628211ull;
+    uint64_t at = known_at(code);
+    if (p->known[at].code == code && p->known[at].stamp == stamp)
+        return;
+    struct segment_code head = {.code = code, .stamp = stamp};
+    uint8_t *start = (uint8_t *)&p->record[CODE_WORDS], *end = put(start, task->name, &head.name);
+    size_t words = (size_t)(end - start + 7) / SEGMENT_WORD_BYTES;
+    memset(end, 0, words * SEGMENT_WORD_BYTES - (size_t)(end - start));
+    memcpy(p->record, &head, sizeof head);
+    if (!ring_put(t, SEGMENT_CODE, 0, p->record, CODE_WORDS, &p->record[CODE_WORDS], words))
+        return;
+    p->known[at].code = code;
+    p->known[at].stamp = stamp;
+}
+
+/* Looking for asyncio's dict goes through all modules: more and more rarely where there is none. */
+static bool tasks_are_known(const struct cpython_memory *memory, uint64_t interp)
+{
+    struct python_found *f = &agent_python;
+    uint64_t tasks;
+    if (__atomic_load_n(&f->tasks, __ATOMIC_RELAXED))
+        return true;
+    uint32_t looked = __atomic_add_fetch(&f->looked, 1, __ATOMIC_RELAXED);
+    if (looked < __atomic_load_n(&f->look_next, __ATOMIC_RELAXED))
+        return false;
+    __atomic_store_n(&f->look_next, looked < 1024 ? 2 * looked : looked + 1024, __ATOMIC_RELAXED);
+    if (cpython_tasks(&f->py, memory, interp, &tasks) != 0)
+        return false;
+    __atomic_store_n(&f->tasks, tasks, __ATOMIC_RELAXED);
+    return true;
+}
+
+/* Adds the task that runs these frames, if there is one; the new count. */
+static size_t add_task(struct agent_thread *t, const struct cpython_memory *memory, uint64_t interp,
+                       size_t count)
+{
+    struct python_thread *p = t->python;
+    size_t i = 0;
+    while (i < count && !(p->frame[i].flags & CPYTHON_FRAME_GENERATOR))
+        i++;
+    if (i == count || !tasks_are_known(memory, interp) ||
+        cpython_task(&agent_python.py, memory, agent_python.tasks, p->frame, count, &p->task) != 0)
+        return count;
+    size_t now = cpython_task_insert(p->frame, count, SEGMENT_PYTHON_DEPTH, &p->task);
+    if (now > count)
+        introduce_task(t, &p->task);
+    return now;
+}
+
+size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole,
+                   bool *gil)
 {
     const struct python_found *f = &agent_python;
     if (!__atomic_load_n(&f->ready, __ATOMIC_ACQUIRE) || !f->py.this_thread || agent_quiet ||
@@ -180,8 +241,11 @@ size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bo
     cpython_memory_local(&memory, &p->pages, python_probe, own ? sp : 0, own ? t->stack_end : 0);
     size_t count = cpython_walk(&f->py, &memory, state, p->frame, SEGMENT_PYTHON_DEPTH, &end);
     *whole = end.reason == CPYTHON_COMPLETE;
+    uint64_t interp = 0, holder = 0;
+    cpython_interp(&f->py, &memory, state, &interp);
+    *gil = cpython_gil(&f->py, &memory, interp, &holder) == 0 && holder == state;
     for (size_t i = 0; i < count; i++)
         if (i == 0 || p->frame[i].code != p->frame[i - 1].code)
             introduce(t, &memory, p->frame[i].code);
-    return count;
+    return interp ? add_task(t, &memory, interp, count) : count;
 }

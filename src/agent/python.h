@@ -24,12 +24,14 @@ struct python_thread {
         uint64_t code, stamp;
     } known[PYTHON_KNOWN];
     struct cpython_frame frame[SEGMENT_PYTHON_DEPTH];
-    uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH];
+    uint64_t kernel[SEGMENT_KERNEL_DEPTH];
+    uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH + SEGMENT_KERNEL_DEPTH];
     /* The sample written last, outermost first. */
     size_t last_native, last_python;
     uint64_t last_address[SEGMENT_DEPTH];
     struct cpython_frame last_frame[SEGMENT_PYTHON_DEPTH];
     struct cpython_code code;
+    struct cpython_task task;
     uint64_t record[SEGMENT_CODE_WORDS_MAX];
 };
 
@@ -37,6 +39,8 @@ struct python_found {
     uint32_t ready; /* set last */
     int32_t fault;  /* why it cannot be read */
     uint64_t eval_end;
+    uint64_t tasks;             /* asyncio's dict of running ones, once it was found */
+    uint32_t looked, look_next; /* samples that could have used it; when to look again */
     struct cpython py;
 };
 extern struct python_found agent_python;
@@ -56,7 +60,8 @@ void python_show(struct segment_header *h);
 
 /* The Python frames of the calling thread, interrupted at `sp`; they stand in
  * t->python->frame, and what they are has been told. 0: none. Signal-safe. */
-size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole);
+size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole,
+                   bool *gil);
 
 /* The sample's body: what of the addresses and the Python frames is not as in the sample before.
  * Fills in s->shared and s->python_shared from s->count and s->python. Signal-safe. */

@@ -3,6 +3,7 @@
 #include <link.h>
 
 #include "agent/python.h"
+#include "agent/real.h"
 
 static const char loop[] = "_PyEval_EvalFrameDefault";
 

@@ -5,6 +5,7 @@
 #ifndef SONDE_AGENT_REAL_H
 #define SONDE_AGENT_REAL_H
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -16,6 +17,7 @@
     X(void *, dlopen, (const char *, int))                                                         \
     X(long, syscall, (long, long, long, long, long, long, long))                                   \
     X(sighandler_t, signal, (int, sighandler_t))                                                   \
+    X(int, sigaction, (int, const struct sigaction *, struct sigaction *))                         \
     X(int, pthread_sigmask, (int, const sigset_t *, sigset_t *))                                   \
     X(int, execve, (const char *, char *const *, char *const *))                                   \
     X(int, execvpe, (const char *, char *const *, char *const *))                                  \
@@ -38,7 +40,16 @@ void real_resolve(void);
 #define REAL(name)                                                                                 \
     (__builtin_expect(!real_functions.name, 0) ? real_resolve() : (void)0, real_functions.name)
 
-/* glibc's name for sigaction, which nobody interposes. */
-int __sigaction(int signal, const struct sigaction *act, struct sigaction *old);
+/*
+ * What glibc alone has. Weak, so that a program with another libc (musl) starts as if we were not
+ * there: with such a one the agent stays inert, and its hooks only pass on.
+ */
+#define OF_GLIBC __attribute__((weak))
+/* The name of sigaction that nobody interposes. */
+OF_GLIBC int __sigaction(int signal, const struct sigaction *act, struct sigaction *old);
+OF_GLIBC int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                               void *library);
+OF_GLIBC int dladdr1(const void *address, Dl_info *info, void **more, int flags);
+OF_GLIBC const char *gnu_get_libc_version(void);
 
 #endif

@@ -59,8 +59,8 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
     bool foreign;
     unwind_regs_from_ucontext(&regs, ucontext);
     size_t count = stack_walk(t, &regs, &end, &foreign);
-    bool whole = false;
-    size_t python = python_walk(t, ucontext, regs.value[UNWIND_SP], &whole);
+    bool whole = false, gil = false;
+    size_t python = python_walk(t, ucontext, regs.value[UNWIND_SP], &whole, &gil);
     bool late = value > LATE_NS && value > 8 * agent_settings.interval;
     struct segment_sample s = {.time = time,
                                .value = value,
@@ -68,9 +68,12 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
                                .interrupted = (uint16_t)end.interrupted,
                                .guessed = (uint16_t)end.guessed,
                                .reason = (uint8_t)end.reason,
-                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0),
+                               .flags = (late ? SAMPLE_LATE : 0) | (foreign ? SAMPLE_FOREIGN : 0) |
+                                        (gil ? SAMPLE_GIL : 0),
                                .python = (uint16_t)python,
                                .python_whole = whole};
+    if (t->python)
+        s.kernel = (uint8_t)clock_kernel(t, t->python->kernel, SEGMENT_KERNEL_DEPTH);
     uint64_t head[SAMPLE_WORDS];
     size_t words;
     const uint64_t *body = python_pack(t, &s, &words);

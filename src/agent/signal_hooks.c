@@ -12,6 +12,8 @@
 
 EXPORT int sigaction(int signal, const struct sigaction *act, struct sigaction *old)
 {
+    if (!__sigaction)
+        return REAL(sigaction)(signal, act, old);
     if (!signals_is_ours(signal)) {
         int result = __sigaction(signal, signals_guarded(signal, act), old);
         signals_unguarded(result == 0 ? old : NULL);

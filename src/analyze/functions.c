@@ -128,6 +128,7 @@ static const char *kind_name(enum code_kind kind)
     static const char *const names[] = {
         [CODE_ELF] = "native", [CODE_KERNEL] = "kernel", [CODE_VDSO] = "vdso",
         [CODE_JIT] = "jit",    [CODE_PYTHON] = "python", [CODE_UNKNOWN] = "unknown",
+        [CODE_SPAN] = "span",
     };
     return kind < CODE_KINDS ? names[kind] : "unknown";
 }

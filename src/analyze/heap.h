@@ -27,6 +27,16 @@ void heap_skip_allocators(struct profile *p);
  * of the whole tree. */
 const char *heap_peak_event(const struct selection *s);
 
+#define HEAP_HELD "heap:held"
+#define HEAP_RELEASED "heap:released"
+
+/* Makes the event HEAP_HELD: what stacks allocated after `from` and had not freed by `to` (ns since
+ * the start; 0: start, end), in sum: a block that was freed may be an older one. To the precision
+ * of the recording's history. Before heap_skip_allocators, as the next. */
+void heap_hold(struct profile *p, uint64_t from, uint64_t to);
+/* Makes the event HEAP_RELEASED: what was freed by another thread than had allocated it. */
+void heap_released(struct profile *p);
+
 /* The events are chosen here; of r->selection the threads and stacks count. r->tree is not read. */
 void report_heap(struct view *v, const struct report *r);
 
@@ -49,6 +59,18 @@ struct peaks_options {
     uint64_t gap;   /* ns between two; of nearer ones the higher counts */
     uint64_t delta; /* bytes that it must fall by before the next; 0: a twentieth of the highest */
 };
+
+/* heap_hold for peak `number` of report_peaks; *time is when it was, ns since the start. */
+int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
+                   uint64_t *time, struct error *err);
+/* What heap_hold found for the same times: functions and stacks, or the calls as a tree. */
+void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t to, bool calls);
+/* How often which sizes were asked for, in all and by stack. */
+void report_sizes(struct view *v, const struct report *r);
+/* Threads that allocated by threads that freed, and the stacks whose blocks go elsewhere. */
+void report_ownership(struct view *v, const struct report *r);
+/* How old what is live at the end is, and what was freed soon. */
+void report_ages(struct view *v, const struct report *r);
 
 /* The peaks of the curve of all selected processes together. */
 void report_peaks(struct view *v, const struct report *r, const struct peaks_options *o);

@@ -97,6 +97,14 @@ static bool trim_frame(struct profile *p, uint32_t frame, const bool *allocator)
     return true;
 }
 
+static uint32_t trim_stack(struct profile *p, uint32_t stack, const bool *allocator)
+{
+    uint32_t at = stack;
+    while (at && !trim_frame(p, p->stacks.data[at].frame, allocator))
+        at = p->stacks.data[at].parent;
+    return at ? at : stack;
+}
+
 void heap_skip_allocators(struct profile *p)
 {
     bool *allocator = memory_array(p->functions.len + 1, sizeof *allocator);
@@ -105,15 +113,11 @@ void heap_skip_allocators(struct profile *p)
         allocator[i] = is_allocator(profile_text(p, p->functions.data[i].name));
     for (size_t i = 0; i < p->events.len; i++)
         heap[i] = text_starts(profile_text(p, p->events.data[i].name), "heap:");
-    for (size_t i = 0; i < p->cells.len; i++) {
-        struct profile_cell *c = &p->cells.data[i];
-        if (!heap[c->event])
-            continue;
-        uint32_t stack = c->stack;
-        while (stack && !trim_frame(p, p->stacks.data[stack].frame, allocator))
-            stack = p->stacks.data[stack].parent;
-        c->stack = stack ? stack : c->stack;
-    }
+    for (size_t i = 0; i < p->cells.len; i++)
+        if (heap[p->cells.data[i].event])
+            p->cells.data[i].stack = trim_stack(p, p->cells.data[i].stack, allocator);
+    for (size_t i = 0; i < p->details.len; i++)
+        p->details.data[i].stack = trim_stack(p, p->details.data[i].stack, allocator);
     free(allocator);
     free(heap);
 }

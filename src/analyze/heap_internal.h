@@ -37,6 +37,36 @@ bool heap_ended_in_order(const struct profile_process *q);
 void section_stacks(struct view *v, const struct report *r, const char *id, const char *title,
                     size_t limit);
 
+/* "parse ← load ← main", at most so many of it; 0: all. */
+void heap_stack_text(const struct tree *t, uint32_t node, unsigned limit, struct text *out);
+/* The same, as short as people get to see it. */
+struct view_value heap_stack_value(struct view_section *s, const struct tree *t, uint32_t node);
+
+/* What a thread did on a stack up to a time, since the one before. */
+struct heap_step {
+    uint64_t time;
+    uint64_t grew, allocations, shrank, frees;
+    uint64_t live; /* bytes after it */
+};
+
+struct heap_history {
+    uint32_t thread, stack;
+    struct heap_step *steps; /* in order of time; at least one */
+    size_t count;
+};
+
+/* Calls for every thread and stack that has a history. */
+void heap_histories(const struct profile *p,
+                    void (*each)(void *context, const struct heap_history *history), void *context);
+
+/* What was freed before the next point of the history, at least. */
+struct heap_short {
+    uint64_t bytes, allocations;
+};
+
+void heap_history_short(const struct heap_history *h, struct heap_short *sum);
+struct heap_short heap_short_lived(const struct selection *s);
+
 /* A report over the same threads and stacks with another event. */
 struct heap_part {
     struct selection selection;

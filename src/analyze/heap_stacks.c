@@ -46,8 +46,7 @@ static void short_name(struct text *out, const char *name)
         text_add(out, name);
 }
 
-/* "parse ← load ← main", at most so many of it; 0: all. */
-static void stack_text(const struct tree *t, uint32_t node, unsigned limit, struct text *out)
+void heap_stack_text(const struct tree *t, uint32_t node, unsigned limit, struct text *out)
 {
     for (unsigned i = 0; node; node = t->nodes.data[node].parent, i++) {
         if (limit && i && is_start(tree_symbol(t, node)->name))
@@ -66,6 +65,15 @@ static void stack_text(const struct tree *t, uint32_t node, unsigned limit, stru
         text_add(out, "[no stack]");
 }
 
+struct view_value heap_stack_value(struct view_section *s, const struct tree *t, uint32_t node)
+{
+    struct text text = TEXT_INIT;
+    heap_stack_text(t, node, SHORT, &text);
+    struct view_value value = view_text(s, text.data);
+    text_release(&text);
+    return value;
+}
+
 static void put_stack(struct view_section *s, const struct report *r, uint32_t node)
 {
     const struct tree_node *n = &r->tree->nodes.data[node];
@@ -74,10 +82,10 @@ static void put_stack(struct view_section *s, const struct report *r, uint32_t n
     row[VALUE] = view_number(n->self);
     row[PERCENT] = view_percent(n->self, r->selection->value);
     row[COUNT] = view_number(n->self_count);
-    stack_text(r->tree, node, SHORT, &text);
+    heap_stack_text(r->tree, node, SHORT, &text);
     row[STACK] = view_text(s, text.data);
     text_clear(&text);
-    stack_text(r->tree, node, 0, &text);
+    heap_stack_text(r->tree, node, 0, &text);
     row[WHOLE] = view_text(s, text.data);
     text_clear(&text);
     if (node)

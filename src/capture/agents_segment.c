@@ -203,8 +203,9 @@ static bool stack_renew(uint64_t *to, size_t before, size_t now, size_t shared, 
 static bool stack_next(struct stack_state *k, const struct segment_sample *s, const uint64_t *body,
                        size_t words)
 {
-    if (s->shared > s->count || s->python_shared > s->python ||
-        SAMPLE_WORDS + s->count - s->shared + 2u * (s->python - s->python_shared) != words)
+    if (s->shared > s->count || s->python_shared > s->python || s->kernel > SEGMENT_KERNEL_DEPTH ||
+        SAMPLE_WORDS + s->count - s->shared + 2u * (s->python - s->python_shared) + s->kernel !=
+            words)
         return false;
     if (!k->address)
         k->address = memory_array(SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH, sizeof *k->address);
@@ -240,6 +241,8 @@ static void sample_tell(const struct drain *d, struct slot_state *slot, const ui
                                    .interrupted = s.interrupted,
                                    .reason = s.reason,
                                    .flags = s.flags,
+                                   .kernel = payload + words - s.kernel,
+                                   .kernel_count = s.kernel,
                                    .python = slot->last.address + SEGMENT_DEPTH,
                                    .python_count = s.python,
                                    .python_whole = s.python_whole};

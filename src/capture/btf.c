@@ -7,14 +7,17 @@
 #include <string.h>
 
 #include "base/io.h"
+#include "base/vector.h"
 
 #define SIZE_MAX_READ (64u << 20)
+#define DEPTH_MAX 8
 
 struct types {
     const uint8_t *types;
     size_t types_len;
     const char *strings;
     size_t strings_len;
+    VECTOR(uint32_t) at; /* of each type, see index_types */
 };
 
 static bool find_sections(const uint8_t *data, size_t size, struct types *t)
@@ -77,53 +80,88 @@ static size_t tail_of(const struct btf_type *type)
     return SIZE_MAX;
 }
 
-static int read_members(const struct types *t, const struct btf_type *type, const uint8_t *at,
-                        const char *const *names, uint32_t *offsets)
+/* Where each type starts, by its number; number 0 is void. False if they are malformed. */
+static bool index_types(struct types *t)
 {
-    size_t missing = 0;
-    bool bitfields = BTF_INFO_KFLAG(type->info);
-    for (size_t i = 0; names[i]; i++)
-        offsets[i] = UINT32_MAX;
-    for (size_t k = 0; k < BTF_INFO_VLEN(type->info); k++) {
-        struct btf_member m;
-        memcpy(&m, at + k * sizeof m, sizeof m);
-        uint32_t bits = bitfields ? BTF_MEMBER_BIT_OFFSET(m.offset) : m.offset;
-        for (size_t i = 0; names[i]; i++)
-            if (is_named(t, m.name_off, names[i]))
-                offsets[i] = bits / 8;
+    *vector_push(&t->at) = 0;
+    for (size_t at = 0; t->types_len - at >= sizeof(struct btf_type);) {
+        struct btf_type type;
+        memcpy(&type, t->types + at, sizeof type);
+        size_t tail = tail_of(&type);
+        if (tail > t->types_len - at - sizeof type)
+            return false;
+        *vector_push(&t->at) = (uint32_t)at;
+        at += sizeof type + tail;
     }
-    for (size_t i = 0; names[i]; i++)
-        missing += offsets[i] == UINT32_MAX;
-    return missing ? -1 : 0;
+    return true;
 }
 
-int btf_offsets(const uint8_t *data, size_t size, const char *structure, const char *const *names,
-                uint32_t *offsets)
+static bool is_compound(const struct btf_type *type)
 {
-    struct types t;
-    if (!find_sections(data, size, &t))
-        return -1;
-    for (size_t at = 0; t.types_len - at >= sizeof(struct btf_type);) {
+    unsigned kind = BTF_INFO_KIND(type->info);
+    return kind == BTF_KIND_STRUCT || kind == BTF_KIND_UNION;
+}
+
+/* Members of nameless members count as the structure's own, as in C. */
+static void read_members(const struct types *t, uint32_t number, uint32_t base, unsigned depth,
+                         const char *const *names, uint32_t *offsets)
+{
+    struct btf_type type;
+    if (!number || number >= t->at.len || depth > DEPTH_MAX)
+        return;
+    const uint8_t *at = t->types + t->at.data[number];
+    memcpy(&type, at, sizeof type);
+    if (!is_compound(&type))
+        return;
+    for (size_t k = 0; k < BTF_INFO_VLEN(type.info); k++) {
+        struct btf_member m;
+        memcpy(&m, at + sizeof type + k * sizeof m, sizeof m);
+        uint32_t bits = BTF_INFO_KFLAG(type.info) ? BTF_MEMBER_BIT_OFFSET(m.offset) : m.offset;
+        uint32_t offset = base + bits / 8;
+        if (is_named(t, m.name_off, ""))
+            read_members(t, m.type, offset, depth + 1, names, offsets);
+        for (size_t i = 0; names[i]; i++)
+            if (is_named(t, m.name_off, names[i]))
+                offsets[i] = offset;
+    }
+}
+
+static int find_offsets(const struct types *t, const char *structure, const char *const *names,
+                        uint32_t *offsets)
+{
+    for (uint32_t n = 1; n < t->at.len; n++) {
         struct btf_type type;
-        memcpy(&type, t.types + at, sizeof type);
-        at += sizeof type;
-        size_t tail = tail_of(&type);
-        if (tail > t.types_len - at)
-            return -1;
-        if (BTF_INFO_KIND(type.info) == BTF_KIND_STRUCT && is_named(&t, type.name_off, structure))
-            return read_members(&t, &type, t.types + at, names, offsets);
-        at += tail;
+        memcpy(&type, t->types + t->at.data[n], sizeof type);
+        if (BTF_INFO_KIND(type.info) != BTF_KIND_STRUCT || !is_named(t, type.name_off, structure))
+            continue;
+        for (size_t i = 0; names[i]; i++)
+            offsets[i] = UINT32_MAX;
+        read_members(t, n, 0, 0, names, offsets);
+        for (size_t i = 0; names[i]; i++)
+            if (offsets[i] == UINT32_MAX)
+                return -1;
+        return 0;
     }
     return -1;
 }
 
-int btf_kernel_offsets(const char *structure, const char *const *names, uint32_t *offsets)
+int btf_offsets(const uint8_t *data, size_t size, const struct btf_wanted *wanted)
+{
+    struct types t = {0};
+    int rc = find_sections(data, size, &t) && index_types(&t) ? 0 : -1;
+    for (; !rc && wanted->structure; wanted++)
+        rc = find_offsets(&t, wanted->structure, wanted->names, wanted->offsets);
+    vector_release(&t.at);
+    return rc;
+}
+
+int btf_kernel_offsets(const struct btf_wanted *wanted)
 {
     char *data;
     size_t size;
     if (io_slurp("/sys/kernel/btf/vmlinux", SIZE_MAX_READ, &data, &size, NULL))
         return -1;
-    int rc = btf_offsets((const uint8_t *)data, size, structure, names, offsets);
+    int rc = btf_offsets((const uint8_t *)data, size, wanted);
     free(data);
     return rc;
 }

@@ -1,17 +1,20 @@
-/* Where the running kernel keeps a field of one of its structures, from its own type information.
- */
+/* Where the running kernel keeps fields of its structures, from its own type information. */
 #ifndef SONDE_BTF_H
 #define SONDE_BTF_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The byte offsets of `names` (NULL-terminated) in the structure, in that order. 0, or -1 if the
- * kernel does not describe itself or has no such field. */
-int btf_kernel_offsets(const char *structure, const char *const *names, uint32_t *offsets);
+struct btf_wanted {
+    const char *structure;    /* NULL after the last */
+    const char *const *names; /* NULL-terminated */
+    uint32_t *offsets;        /* in bytes, filled in for each name */
+};
+
+/* 0, or -1 if the kernel does not describe itself or has no such field. */
+int btf_kernel_offsets(const struct btf_wanted *wanted);
 
 /* The same on `size` bytes of type information. */
-int btf_offsets(const uint8_t *data, size_t size, const char *structure, const char *const *names,
-                uint32_t *offsets);
+int btf_offsets(const uint8_t *data, size_t size, const struct btf_wanted *wanted);
 
 #endif

@@ -11,6 +11,8 @@ static void on_sample(struct session *s, const struct perf_record *r)
     struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
     if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
         return;
+    if (!session_wants(s, t->process))
+        return;
     uint32_t stack = stacks_of_sample(&s->stacks, t->process->space, r);
     if (event == PERF_EVENTS_MAX) {
         offcpu_on_sample(&s->offcpu, t, r, stack);
@@ -101,6 +103,8 @@ void collect_records(struct session *s, uint64_t until)
 {
     struct perf_record r;
     perf_refresh(s->perf);
+    if (s->tasks.commands)
+        commands_refresh(s->tasks.commands);
     while (perf_next(s->perf, until, &r)) {
         inside_write(s, r.time);
         on_record(s, &r);

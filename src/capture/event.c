@@ -10,6 +10,9 @@
 #include "base/io.h"
 #include "base/text.h"
 
+/* Faults and switches come in bursts: rare ones are all taken, of many every so many-th. */
+#define RATE_OF_COUNTS 4000
+
 struct known {
     const char *name, *alias;
     uint32_t type;
@@ -50,7 +53,7 @@ static bool find_known(const char *name, struct event *e)
         snprintf(e->name, sizeof e->name, "%s", known[i].name);
         e->timed = e->type == PERF_TYPE_SOFTWARE && e->config <= PERF_COUNT_SW_TASK_CLOCK;
         e->unit = e->timed ? UNIT_NANOSECONDS : UNIT_COUNT;
-        e->by_rate = e->timed || e->type == PERF_TYPE_HARDWARE;
+        e->by_rate = true;
         return true;
     }
     return false;
@@ -197,7 +200,8 @@ void event_attr(const struct event *e, uint64_t rate, struct perf_event_attr *at
         attr->sample_period = 1000000000u / rate;
     } else if (e->by_rate) {
         attr->freq = 1;
-        attr->sample_freq = rate;
+        attr->sample_freq =
+            e->type == PERF_TYPE_SOFTWARE && rate < RATE_OF_COUNTS ? RATE_OF_COUNTS : rate;
     } else {
         attr->sample_period = e->period ? e->period : 1;
     }

@@ -1,5 +1,5 @@
 /* Heaps into the recording; see heap.h. */
-#include "capture/heap.h"
+#include "capture/heap_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,62 +7,11 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/vector.h"
-#include "capture/heap_view.h"
+#include "capture/heap_internal.h"
 #include "capture/proc.h"
-#include "capture/session_internal.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
-
-enum heap_event {
-    EVENT_ALLOCATED,
-    EVENT_LIVE,
-    EVENT_PEAK,
-    EVENT_TREE_PEAK,
-    EVENT_TEMPORARY,
-    EVENTS
-};
-
-struct curve {
-    uint32_t series;
-    bool declared;
-    int64_t last;
-};
-
-/* A thread as the agent numbers it. */
-struct heap_task {
-    uint32_t id; /* in the recording, or WRITER_NONE */
-    struct curve live;
-    int64_t now;
-};
-
-/* One program that a process runs. */
-struct heap_image {
-    pid_t pid;
-    uint32_t process; /* in the recording */
-    uint32_t main;    /* its first thread */
-    struct space *space;
-    struct heap_view *view;
-    VECTOR(struct heap_task) tasks;
-    struct curve live, rss;
-};
-
-/* What a stack of an ended process held at the tree's peak, if that was its last one. */
-struct held {
-    uint32_t thread, stack;
-    uint64_t bytes;
-};
-
-struct heaps {
-    struct session *session;
-    uint32_t event[EVENTS];
-    VECTOR(struct heap_image *) images; /* alive, with a view */
-    VECTOR(struct held) held;           /* at the peak of epoch held_epoch */
-    uint32_t held_epoch;
-    uint64_t last_tick;
-    uint64_t unreadable;
-};
 
 struct heaps *heaps_new(struct session *s)
 {
@@ -80,6 +29,8 @@ static void image_free(struct heap_image *m)
     space_drop(m->space);
     heap_view_free(m->view);
     vector_release(&m->tasks);
+    vector_release(&m->seen);
+    vector_release(&m->told);
     free(m);
 }
 
@@ -129,14 +80,17 @@ void heaps_on_heap(struct heaps *h, struct agents_process *p)
     struct error err = {0};
     if (!m || m->view)
         return;
-    if (heap_view_new(p->heap, p->heap_size, &m->view, &err) == 0)
-        *vector_push(&h->images) = m;
-    else
+    if (heap_view_new(p->heap, p->heap_size, &m->view, &err)) {
         writer_note(h->session->writer, NOTE_WARNING, err.text);
+        return;
+    }
+    *vector_push(&h->images) = m;
+    if (h->pause_new)
+        heap_view_pause(m->view, m->paused = true);
 }
 
 /* Threads are asked for soon after they begin: later their numbers may belong to others. */
-static void tasks_learn(struct heaps *h, struct heap_image *m)
+void heap_image_learn(struct heaps *h, struct heap_image *m)
 {
     uint32_t count = heap_view_threads(m->view);
     while (m->tasks.len < count) {
@@ -172,10 +126,10 @@ static void sum_by_thread(void *context, const struct heap_sums *s)
 }
 
 /* Live bytes, of the process and of each thread that asked for them. */
-static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
+static uint64_t curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 {
     int64_t total = 0;
-    tasks_learn(h, m);
+    heap_image_learn(h, m);
     for (size_t i = 0; i < m->tasks.len; i++)
         m->tasks.data[i].now = 0;
     heap_view_each(m->view, 0, sum_by_thread, m);
@@ -186,6 +140,7 @@ static void curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
             curve_point(h, &t->live, "heap", m->process, t->id, now, t->now);
     }
     curve_point(h, &m->live, "heap", m->process, WRITER_NONE, now, total);
+    return (uint64_t)total;
 }
 
 void heaps_tick(struct heaps *h, uint64_t now)
@@ -193,13 +148,15 @@ void heaps_tick(struct heaps *h, uint64_t now)
     if (now - h->last_tick < TICK)
         return;
     h->last_tick = now;
+    uint64_t live = 0;
     for (size_t i = 0; i < h->images.len; i++) {
         struct heap_image *m = h->images.data[i];
         uint64_t rss = proc_rss(m->pid);
-        curves_add(h, m, now);
+        live += curves_add(h, m, now);
         if (rss)
             curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
     }
+    heap_history_tick(h, now, live);
 }
 
 struct writing {
@@ -208,41 +165,56 @@ struct writing {
     struct heap_summary summary;
     uint64_t live_blocks;
     uint32_t tree_epoch;
+    bool in_peak; /* of the tree, as it is now */
 };
 
-static uint32_t stack_of(struct writing *w, uint32_t stack)
+uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole)
 {
     uint64_t address[HEAP_DEPTH];
     size_t interrupted;
     bool complete;
-    size_t count = heap_view_stack(w->image->view, stack, address, &interrupted, &complete);
+    size_t count = heap_view_stack(m->view, stack, address, &interrupted, &complete);
     if (count == 0)
         return 0;
+    for (size_t i = 0; whole && i < count; i++)
+        *whole = *whole && space_find(m->space, address[i] - 1);
     /* What comes out of here is taken for an instruction, not for a return address. */
     address[0]--;
-    return stacks_of_addresses(&w->heaps->session->stacks, w->image->space, address, count,
-                               interrupted, complete);
+    return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
+                               complete);
+}
+
+uint32_t heap_image_stack(struct heaps *h, struct heap_image *m, uint32_t stack)
+{
+    return heap_stack_of(h, m, stack, NULL);
+}
+
+uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread)
+{
+    return thread < m->tasks.len ? m->tasks.data[thread].id : m->main;
 }
 
 static void write_sums(void *context, const struct heap_sums *s)
 {
     struct writing *w = context;
     struct heaps *h = w->heaps;
-    struct writer *out = h->session->writer;
-    const struct heap_image *m = w->image;
-    uint32_t stack = stack_of(w, s->stack);
-    uint32_t thread = s->thread < m->tasks.len ? m->tasks.data[s->thread].id : m->main;
+    uint32_t stack = heap_image_tell(h, w->image, s);
+    uint32_t thread = heap_image_thread(w->image, s->thread);
     w->live_blocks += s->live_blocks;
-    writer_sum(out, h->event[EVENT_ALLOCATED], thread, stack, s->allocations, s->bytes);
-    if (s->live_blocks || s->live)
-        writer_sum(out, h->event[EVENT_LIVE], thread, stack, s->live_blocks, s->live);
     if (s->peak)
-        writer_sum(out, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
-    if (s->temporary)
-        writer_sum(out, h->event[EVENT_TEMPORARY], thread, stack, s->temporary, s->temporary_bytes);
-    if (s->tree_peak && w->tree_epoch == h->held_epoch)
+        writer_sum(h->session->writer, h->event[EVENT_PEAK], thread, stack, 0, s->peak);
+    if (s->tree_peak && w->in_peak)
         *vector_push(&h->held) =
             (struct held){.thread = thread, .stack = stack, .bytes = s->tree_peak};
+}
+
+void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_static)
+{
+    char note[400];
+    snprintf(note, sizeof note, "the heap of %d %.160s is not in here: it is %s", pid, exe,
+             is_static ? "statically linked, so nothing can be brought into it"
+                       : "linked with musl, not glibc");
+    writer_note(h->session->writer, NOTE_WARNING, note);
 }
 
 static void write_loss(struct heaps *h, const struct heap_image *m, const struct heap_summary *s)
@@ -267,27 +239,30 @@ static void write_loss(struct heaps *h, const struct heap_image *m, const struct
 
 /* The process holds nothing any more. What it held counts for the tree's peak only while that is
  * the latest one. */
-static uint32_t tree_leave(struct heaps *h, const struct heap_image *m)
+static void tree_leave(struct heaps *h, struct writing *w)
 {
     struct heap_tree *tree = agents_tree(h->session->agents);
-    uint32_t now = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
-    uint32_t epoch = heap_view_last_epoch(m->view, now);
-    __atomic_fetch_sub(&tree->total, heap_view_told(m->view), __ATOMIC_RELAXED);
+    const struct heap_view *view = w->image->view;
+    heap_tree_leave(tree, heap_view_told(view));
     __atomic_fetch_sub(&tree->processes, 1, __ATOMIC_RELAXED);
-    if (now != h->held_epoch)
+    uint64_t peak = __atomic_load_n(&tree->peak, __ATOMIC_ACQUIRE);
+    w->tree_epoch = __atomic_load_n(&tree->epoch, __ATOMIC_ACQUIRE);
+    w->in_peak = heap_view_in_peak(view, peak);
+    if (peak != h->held_peak)
         h->held.len = 0;
-    h->held_epoch = now;
-    return epoch;
+    h->held_peak = peak;
 }
 
 static void image_write(struct heaps *h, struct heap_image *m)
 {
     struct writing w = {.heaps = h, .image = m};
     uint64_t now = clock_now();
-    w.tree_epoch = tree_leave(h, m);
+    tree_leave(h, &w);
     curves_add(h, m, now);
     heap_view_summary(m->view, &w.summary);
     heap_view_each(m->view, w.tree_epoch, write_sums, &w);
+    heap_history_add(h, m, now, true);
+    heap_details_write(h, m);
     const struct heap_summary *s = &w.summary;
     writer_heap(h->session->writer, m->process,
                 &(struct writer_heap){.time = now,
@@ -330,7 +305,7 @@ void heaps_finish(struct heaps *h)
     struct session *s = h->session;
     const struct heap_tree *tree = agents_tree(s->agents);
     const struct session_options *o = s->options;
-    if (tree->epoch == h->held_epoch)
+    if (tree->peak == h->held_peak)
         for (size_t i = 0; i < h->held.len; i++)
             writer_sum(s->writer, h->event[EVENT_TREE_PEAK], h->held.data[i].thread,
                        h->held.data[i].stack, 0, h->held.data[i].bytes);
@@ -338,6 +313,6 @@ void heaps_finish(struct heaps *h)
     if (o->heap == HEAP_SAMPLED)
         put_number(s->writer, "heap_interval",
                    o->heap_interval ? o->heap_interval : HEAP_INTERVAL_DEFAULT);
-    put_number(s->writer, "heap_tree_peak", tree->peak);
+    put_number(s->writer, "heap_tree_peak", tree->peak >> HEAP_TREE_SHIFT);
     put_number(s->writer, "heap_tree_peak_time", tree->peak_time);
 }

@@ -22,9 +22,21 @@ void heaps_on_mapping(struct heaps *h, struct agents_process *p, const struct ag
 void heaps_on_heap(struct heaps *h, struct agents_process *p);
 void heaps_on_process_end(struct heaps *h, struct agents_process *p);
 
+/* A process of the tree runs a program that has no agent in it. */
+void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_static);
+
 /* After each drain: another point of each curve, if it is time. */
 void heaps_tick(struct heaps *h, uint64_t now);
 /* After the last process has ended for the agents: the peak of the tree. */
 void heaps_finish(struct heaps *h);
+
+/* While it runs. `pid` 0 stands for all. */
+/* Tells the recording what has changed since the last time, stack by stack. */
+void heaps_tell(struct heaps *h);
+/* Who holds what now, as an event of its own, whose name is put into `name`. How many processes. */
+size_t heaps_snapshot(struct heaps *h, pid_t pid, char name[32], uint64_t *bytes);
+/* Allocations are not recorded any more, or again; frees are all the same. How many processes. */
+size_t heaps_pause(struct heaps *h, pid_t pid, bool pause);
+size_t heaps_running(const struct heaps *h, pid_t pid); /* processes that are recorded */
 
 #endif

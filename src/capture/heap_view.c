@@ -15,6 +15,12 @@ struct heap_view {
     bool damaged;
 };
 
+void heap_view_pause(struct heap_view *v, bool pause)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_store_n(&h->paused, pause, __ATOMIC_RELAXED);
+}
+
 int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err)
 {
     struct heap_header h;
@@ -78,10 +84,10 @@ int64_t heap_view_told(const struct heap_view *v)
     return __atomic_load_n(&header(v)->told, __ATOMIC_RELAXED);
 }
 
-uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now)
+bool heap_view_in_peak(const struct heap_view *v, uint64_t peak)
 {
     const struct heap_header *h = header(v);
-    return __atomic_load_n(&h->left, __ATOMIC_ACQUIRE) ? h->left_epoch : now;
+    return !__atomic_load_n(&h->left, __ATOMIC_ACQUIRE) || heap_tree_has(peak, h->left_number);
 }
 
 bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)
@@ -147,6 +153,30 @@ void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
         struct heap_sums sums;
         if (sums_read(v, i, tree_epoch, &sums))
             each(context, &sums);
+    }
+}
+
+void heap_view_each_released(struct heap_view *v,
+                             void (*each)(void *context, const struct heap_released *released),
+                             void *context)
+{
+    const struct heap_cell *cells = (const struct heap_cell *)(v->base + v->layout.cells);
+    uint32_t count = cells_used(v);
+    for (uint32_t i = 2; i < count; i++) {
+        uint32_t origin = __atomic_load_n(&cells[i].origin, __ATOMIC_RELAXED);
+        uint64_t frees = load(&cells[i].frees);
+        if (!origin || !frees)
+            continue;
+        if (origin >= count) {
+            v->damaged = true;
+            continue;
+        }
+        uint32_t by = cells[i].thread, thread = cells[origin].thread;
+        each(context, &(struct heap_released){.by = by < HEAP_THREADS ? by : 0,
+                                              .thread = thread < HEAP_THREADS ? thread : 0,
+                                              .stack = cells[origin].stack,
+                                              .frees = scaled(v, frees),
+                                              .freed = load(&cells[i].freed)});
     }
 }
 

@@ -61,14 +61,26 @@ bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out)
 void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
                     void (*each)(void *context, const struct heap_sums *sums), void *context);
 
+/* What a thread freed of what another had allocated. */
+struct heap_released {
+    uint32_t by, thread, stack; /* who freed; who had allocated, and where */
+    uint64_t frees, freed;
+};
+
+void heap_view_each_released(struct heap_view *v,
+                             void (*each)(void *context, const struct heap_released *released),
+                             void *context);
+
 /* The addresses of a stack, innermost first, all of them return addresses but the one at
  * *interrupted (0: none). Returns how many, 0 for the stack of those that found no room. */
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete);
 
+/* Tells the agent; the view's memory must be writable then. */
+void heap_view_pause(struct heap_view *v, bool pause);
+
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
-/* The tree's epoch when the process ended; `now` is the tree's, which holds for one that was
- * killed. */
-uint32_t heap_view_last_epoch(const struct heap_view *v, uint32_t now);
+/* Whether it was in the sum that made the tree's `peak`; one that was killed always was. */
+bool heap_view_in_peak(const struct heap_view *v, uint64_t peak);
 
 #endif

@@ -16,6 +16,8 @@
 #include "capture/python.h"
 #include "capture/queue.h"
 #include "capture/session_internal.h"
+#include "capture/trace.h"
+#include "capture/trace_clock.h"
 #include "unwind/walk.h"
 
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
@@ -25,6 +27,8 @@
 struct cover {
     pid_t pid;
     uint64_t from, to;
+    bool in_part; /* the process has threads that are not sampled */
+    bool muted;   /* see inside_mute */
 };
 
 struct inside {
@@ -57,14 +61,17 @@ static int find_library(char *out, size_t size, struct error *err)
                      "libsonde.so, which sonde needs for this, is not beside it");
 }
 
-/* Nothing can be preloaded into a program that asks for no loader. */
-static bool is_static(const char *path)
+/* Nothing can be preloaded into a program that asks for no loader, and little done with a libc that
+ * is not glibc. */
+enum kinship { KIN, STATIC, OTHER_LIBC };
+
+static enum kinship kinship_of(const char *path)
 {
     Elf64_Ehdr e;
-    bool is_elf = false, has_loader = false;
+    bool is_elf = false, has_loader = false, musl = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return false;
+        return KIN;
     if (io_pread(fd, &e, sizeof e, 0) == sizeof e && !memcmp(e.e_ident, ELFMAG, SELFMAG) &&
         e.e_phentsize == sizeof(Elf64_Phdr)) {
         is_elf = true;
@@ -72,11 +79,15 @@ static bool is_static(const char *path)
             Elf64_Phdr p;
             if (io_pread(fd, &p, sizeof p, e.e_phoff + i * sizeof p) != sizeof p)
                 break;
+            char loader[PATH_MAX] = "";
             has_loader = p.p_type == PT_INTERP;
+            if (has_loader && p.p_filesz < sizeof loader &&
+                io_pread(fd, loader, p.p_filesz, p.p_offset) > 0)
+                musl = strstr(loader, "/ld-musl-") != NULL;
         }
     }
     close(fd);
-    return is_elf && !has_loader;
+    return !is_elf ? KIN : !has_loader ? STATIC : musl ? OTHER_LIBC : KIN;
 }
 
 /* What the agents are to do: sample every process, or those with Python beside perf, or none. */
@@ -98,7 +109,15 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
                                .heap_memory = s->options->agent_memory};
+    struct agents_trace trace;
+    if (s->options->trace) {
+        trace = *s->options->trace;
+        trace.tsc = trace_clock_usable();
+        o.trace = &trace;
+    }
     rc = agents_new(&o, &s->agents, err);
+    if (rc == 0 && o.trace && !s->traces)
+        s->traces = traces_new(s);
     if (rc == 0 && o.heap != HEAP_OFF && !s->heaps)
         s->heaps = heaps_new(s);
     return rc;
@@ -112,10 +131,10 @@ static int open_beside(struct session *s, struct error *err)
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
     bool python = !s->options->no_python && s->inside->event < p->events;
-    if (!heap && !python)
+    if (!heap && !python && !s->options->trace)
         return 0;
     int rc = start_agents(s, false, python, err);
-    if (!rc || heap)
+    if (!rc || heap || s->options->trace)
         return rc;
     char note[300];
     snprintf(note, sizeof note, "Python is seen from outside only: %.200s", err->text);
@@ -131,11 +150,15 @@ int inside_open(struct session *s, bool sampling, struct error *err)
     if (sampling && (p->events != 1 || !p->event[0].timed))
         return error_set(err, FAULT_SYSTEM,
                          "only the event cpu can be sampled without perf events");
-    if ((sampling || s->options->heap != HEAP_OFF) &&
-        launch_find(s->options->launch->argv[0], program, sizeof program) && is_static(program))
+    bool needed = sampling || s->options->heap != HEAP_OFF;
+    enum kinship kinship = KIN;
+    if (needed && launch_find(s->options->launch->argv[0], program, sizeof program))
+        kinship = kinship_of(program);
+    if (kinship != KIN)
         return error_set(err, FAULT_SYSTEM,
-                         "%s is statically linked, so it can only be recorded with perf events",
-                         program);
+                         "%s is %s, so it can only be recorded with perf events, and not its heap",
+                         program,
+                         kinship == STATIC ? "statically linked" : "linked with musl, not glibc");
     s->inside = memory_alloc(sizeof *s->inside);
     return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
 }
@@ -173,6 +196,8 @@ static void on_mapping(void *context, struct agents_process *p, const struct age
                      m->build_id, m->build_id_len, m->since);
     if (s->heaps)
         heaps_on_mapping(s->heaps, p, m);
+    if (s->traces)
+        traces_on_mapping(s->traces, p, m);
 }
 
 static void on_heap(void *context, struct agents_process *p)
@@ -180,6 +205,13 @@ static void on_heap(void *context, struct agents_process *p)
     struct session *s = context;
     if (s->heaps)
         heaps_on_heap(s->heaps, p);
+}
+
+static void on_trace(void *context, struct agents_process *p)
+{
+    struct session *s = context;
+    if (s->traces)
+        traces_on_trace(s->traces, p);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -210,9 +242,38 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
     return c && event == s->inside->event && time >= c->from && time <= c->to;
 }
 
+void inside_mute(struct session *s)
+{
+    for (size_t i = 0; s->inside->covers.len && i <= s->inside->covers.mask; i++) {
+        const struct map_slot *slot = &s->inside->covers.slots[i];
+        struct cover *c = slot->used ? (struct cover *)(uintptr_t)slot->value : NULL;
+        if (!c || cover_of(s, c->pid, c->pid) != c)
+            continue;
+        bool mute = c->to == UINT64_MAX && !c->in_part;
+        if (mute == c->muted)
+            continue;
+        perf_mute(s->perf, c->pid, mute);
+        c->muted = mute;
+    }
+}
+
+/* Says so by name, if it still runs. */
+static void look_for_stranger(struct session *s, pid_t pid)
+{
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    enum kinship kinship = n > 0 ? kinship_of(link) : KIN;
+    if (kinship != KIN)
+        heaps_on_stranger(s->heaps, pid, path, kinship == STATIC);
+}
+
 void inside_on_exec(struct session *s, pid_t pid, uint64_t time)
 {
     struct cover *c = cover_of(s, pid, pid);
+    if (s->heaps)
+        look_for_stranger(s, pid);
     if (c && c->from < time && c->to > time)
         c->to = time;
 }
@@ -234,7 +295,10 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
-    struct queued *q = queue_make(sample->count, sample->python_count);
+    struct queued *q = queue_make(sample->count, sample->python_count,
+                                  s->options->perf.no_kernel ? 0 : sample->kernel_count);
+    if (q->kernel_count)
+        memcpy(q->kernel, sample->kernel, q->kernel_count * sizeof *q->kernel);
     struct python_stack *k = &q->stack;
     q->time = sample->time;
     q->value = sample->value;
@@ -265,10 +329,13 @@ static void write_queued(struct session *s, const struct queued *q)
 {
     struct thread *th = tasks_thread(&s->tasks, q->pid, q->tid, q->time);
     const struct python_stack *k = &q->stack;
+    if (!session_wants(s, th->process))
+        return;
     uint32_t stack = k->python
                          ? python_stack_of(&s->stacks, th->process->space, k, s->options->no_native)
                          : stacks_of_addresses(&s->stacks, th->process->space, k->address,
                                                k->native, k->interrupted, k->native_whole);
+    stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
 }
 
@@ -324,6 +391,8 @@ static void on_process_end(void *context, struct agents_process *p)
             !(s->remarked & remarks[i].flag))
             writer_note(s->writer, NOTE_WARNING, remarks[i].text);
     s->remarked |= p->flags;
+    if (s->traces)
+        traces_on_process_end(s->traces, p);
     struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
     python_process_free(python);
@@ -341,6 +410,18 @@ static void on_refused(void *context, pid_t pid, const char *why)
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
+/* What keeps an agent from sampling every thread. */
+#define IN_PART                                                                                    \
+    (SEGMENT_QUIET | SEGMENT_SIGNAL_SHARED | SEGMENT_TIMERS_REFUSED | SEGMENT_NO_SIGNAL |          \
+     SEGMENT_CLOCK_REFUSED)
+
+static void on_round(void *context, struct agents_process *p)
+{
+    struct cover *c = cover_of(context, p->pid, p->pid);
+    if (c && ((p->flags & IN_PART) || p->threads_refused))
+        c->in_part = true;
+}
+
 static const struct agents_sink sink = {.process = on_process,
                                         .mapping = on_mapping,
                                         .thread = on_thread,
@@ -348,6 +429,8 @@ static const struct agents_sink sink = {.process = on_process,
                                         .sample = on_sample,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
+                                        .round = on_round,
+                                        .trace = on_trace,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
@@ -358,6 +441,8 @@ void inside_collect(struct session *s)
         inside_write(s, UINT64_MAX);
     if (s->heaps)
         heaps_tick(s->heaps, clock_now());
+    if (s->traces)
+        traces_tick(s->traces);
 }
 
 void inside_finish(struct session *s)
@@ -372,6 +457,8 @@ void inside_finish(struct session *s)
     }
     if (s->heaps)
         heaps_finish(s->heaps);
+    if (s->traces)
+        traces_finish(s->traces);
     if (s->perf)
         return;
     writer_note(s->writer, NOTE_INFO,
@@ -383,6 +470,8 @@ void inside_finish(struct session *s)
 void inside_close(struct session *s)
 {
     heaps_free(s->heaps);
+    traces_free(s->traces);
+    s->traces = NULL;
     agents_free(s->agents);
     s->heaps = NULL;
     s->agents = NULL;

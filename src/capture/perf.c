@@ -31,9 +31,42 @@ void perf_disable(struct perf *p)
         ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
+void perf_sample(struct perf *p, bool on)
+{
+    for (size_t i = 0; i < p->fds.len; i++)
+        if (p->fds.data[i].event >= 0)
+            ioctl(p->fds.data[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+bool perf_set_rate(struct perf *p, uint64_t rate)
+{
+    bool all = true;
+    for (size_t i = 0; i < p->fds.len; i++) {
+        int event = p->fds.data[i].event;
+        if (event < 0 || event >= (int)p->options.events || !p->options.event[event].by_rate)
+            continue;
+        uint64_t value = p->options.event[event].timed ? 1000000000ull / rate : rate;
+        all &= p->filter && event == p->clock;
+        ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_PERIOD, &value);
+    }
+    p->options.rate = rate;
+    return all;
+}
+
 const struct perf_ability *perf_ability(const struct perf *p)
 {
     return &p->ability;
+}
+
+void perf_mute(struct perf *p, pid_t pid, bool mute)
+{
+    if (p->filter)
+        tree_filter_mute(p->filter, pid, mute);
+}
+
+struct commands *perf_commands(struct perf *p)
+{
+    return p->filter ? tree_filter_commands(p->filter) : NULL;
 }
 
 size_t perf_cpus(const struct perf *p)

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "capture/commands.h"
 #include "capture/event.h"
 #include "capture/perf_record.h"
 
@@ -43,12 +44,22 @@ struct perf *perf_new(const struct perf_options *options);
 /* Lets the CPUs' own clock sample a process and all it starts, where that can be had; to be called
  * before perf_add_task on its threads. With `now` it runs at once, otherwise from perf_enable. */
 void perf_add_process(struct perf *p, pid_t pid, bool now);
+/* No more samples of a process by the CPUs' clock until it starts another program; what it starts
+ * is sampled. Nothing happens where each task has its own clock. */
+void perf_mute(struct perf *p, pid_t pid, bool mute);
+/* What its programs are called with, or NULL; `p` keeps it. */
+struct commands *perf_commands(struct perf *p);
 /* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls
  * exec; otherwise at perf_enable. FAULT_SYSTEM with the way out in the sentence; *unavailable tells
  * that perf as such is not to be had here (so that another way may be tried). */
 int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, struct error *err);
 void perf_enable(struct perf *p);
 void perf_disable(struct perf *p);
+/* Samples only: word of tasks and mappings goes on coming. */
+void perf_sample(struct perf *p, bool on);
+/* Another rate for the events that have one, from now on. False if tasks that run already keep the
+ * old one: the kernel changes it for those alone that start later. */
+bool perf_set_rate(struct perf *p, uint64_t rate);
 const struct perf_ability *perf_ability(const struct perf *p);
 size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a thread's end */
 

@@ -62,11 +62,22 @@ static void set_common(const struct perf *p, struct perf_event_attr *a, bool on_
     a->watermark = 1;
 }
 
+/* Of a clock all; where samples may come as fast as the program causes them, less. */
+static size_t stack_bytes(const struct perf *p, const struct perf_event_attr *a)
+{
+    size_t bytes = p->ability.stack_bytes;
+    size_t most = a->freq ? STACK_BYTES_FAST
+                  : a->type == PERF_TYPE_SOFTWARE && a->config <= PERF_COUNT_SW_TASK_CLOCK
+                      ? bytes
+                      : STACK_BYTES_SMALL;
+    return bytes < most ? bytes : most;
+}
+
 static void set_sampling(const struct perf *p, struct perf_event_attr *a)
 {
     a->sample_type = PERF_SAMPLE_FIELDS;
     a->sample_regs_user = UNWIND_PERF_MASK;
-    a->sample_stack_user = (uint32_t)p->ability.stack_bytes;
+    a->sample_stack_user = (uint32_t)stack_bytes(p, a);
     a->exclude_callchain_user = 1;
     a->exclude_callchain_kernel = !p->ability.kernel;
     a->exclude_guest = 1;

@@ -64,13 +64,11 @@ void python_thread_free(struct python_thread *t)
 }
 
 /* "<string>" and "<frozen ...>" are no files. */
-static char *source_path(const struct python_process *p, const struct agents_code *c)
+static char *source_path(const struct python_process *p, const char *at, size_t len)
 {
     struct text t = TEXT_INIT;
-    if (c->path_len && c->path[0] != '/' && c->path[0] != '<' && p->folder)
+    if (len && at[0] != '/' && at[0] != '<' && p->folder)
         text_format(&t, "%s/", p->folder);
-    const char *at = c->path;
-    size_t len = c->path_len;
     if (len > 2 && t.len && !memcmp(at, "./", 2)) {
         at += 2;
         len -= 2;
@@ -79,17 +77,39 @@ static char *source_path(const struct python_process *p, const struct agents_cod
     return text_take(&t);
 }
 
+/* A task of asyncio's comes as code too, at an odd address; see cpython.h. */
+static char *name_of(const struct agents_code *c)
+{
+    struct text t = TEXT_INIT;
+    if (c->code & 1)
+        text_add(&t, c->name_len ? "task " : "task");
+    text_add_len(&t, c->name, c->name_len);
+    return text_take(&t);
+}
+
+uint32_t python_function(struct python_process *p, const char *name, const char *path,
+                         size_t path_len, int32_t first_line, uint32_t *module)
+{
+    char *full = source_path(p, path, path_len);
+    *module = writer_module(p->writer, CODE_PYTHON, full, NULL, 0);
+    uint32_t function = writer_function(p->writer, name, "", full,
+                                        first_line > 0 ? (uint32_t)first_line : 0, *module);
+    free(full);
+    return function;
+}
+
 static void code_add(struct python_process *p, const struct agents_code *c)
 {
-    char *path = source_path(p, c), *name = memory_strndup(c->name, c->name_len);
+    static const char asyncio[] = "<asyncio>";
+    bool task = c->code & 1;
+    char *name = name_of(c);
     struct python_code *code = vector_push(&p->code);
     *code = (struct python_code){.first_line = c->first_line, .table_size = c->table_len};
-    code->module = writer_module(p->writer, CODE_PYTHON, path, NULL, 0);
-    code->function = writer_function(p->writer, name, "", path,
-                                     c->first_line > 0 ? (uint32_t)c->first_line : 0, code->module);
+    code->function =
+        python_function(p, name, task ? asyncio : c->path, task ? sizeof asyncio - 1 : c->path_len,
+                        c->first_line, &code->module);
     code->table = memory_alloc(c->table_len ? c->table_len : 1);
     memcpy(code->table, c->table, c->table_len);
-    free(path);
     free(name);
 }
 
@@ -154,6 +174,16 @@ static size_t count_start(const struct space *space, const struct python_stack *
     return count < n ? count : 0;
 }
 
+/* A task is the root of what it runs: the event loop around it would only join all tasks again. */
+static size_t count_to_task(const struct python_stack *k, const struct cpython_mixed *mixed,
+                            size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (mixed[i].python && (k->flags[mixed[i].index] & CPYTHON_FRAME_TASK))
+            return i + 1;
+    return n;
+}
+
 uint32_t python_stack_of(struct stacks *s, const struct space *space, const struct python_stack *k,
                          bool python_only)
 {
@@ -170,12 +200,15 @@ uint32_t python_stack_of(struct stacks *s, const struct space *space, const stru
                              sizeof mixed / sizeof *mixed);
     uint32_t stack = stacks_root(s, k->native_whole || k->python_whole);
     n -= k->python_whole ? count_start(space, k, mixed, n) : 0;
+    n = count_to_task(k, mixed, n);
+    bool in_task = false;
     for (size_t i = n; i > 0; i--) {
         size_t at = mixed[i - 1].index;
         bool is_return = at != 0 && (!k->interrupted || at != k->interrupted);
-        if (mixed[i - 1].python)
+        if (mixed[i - 1].python) {
             stack = writer_stack(s->writer, stack, k->frame[at]);
-        else if (!python_only)
+            in_task = k->flags[at] & CPYTHON_FRAME_TASK; /* then come the steps of the loop's */
+        } else if (!python_only && !in_task)
             stack = writer_stack(s->writer, stack,
                                  stacks_user_frame(s, space, k->address[at], is_return));
     }

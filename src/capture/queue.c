@@ -6,14 +6,16 @@
 
 #include "base/memory.h"
 
-struct queued *queue_make(size_t native, size_t python)
+struct queued *queue_make(size_t native, size_t python, size_t kernel)
 {
-    struct queued *q =
-        memory_alloc(sizeof *q + native * sizeof(uint64_t) + 2 * python * sizeof(uint32_t));
+    struct queued *q = memory_alloc(sizeof *q + (native + kernel) * sizeof(uint64_t) +
+                                    2 * python * sizeof(uint32_t));
     q->stack.native = native;
     q->stack.python = python;
     q->stack.address = (uint64_t *)(q + 1);
-    q->stack.frame = (uint32_t *)(q->stack.address + native);
+    q->kernel = q->stack.address + native;
+    q->kernel_count = kernel;
+    q->stack.frame = (uint32_t *)(q->kernel + kernel);
     q->stack.flags = q->stack.frame + python;
     return q;
 }

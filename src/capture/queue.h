@@ -12,6 +12,8 @@ struct queued {
     uint64_t time, value;
     pid_t pid, tid;
     struct python_stack stack; /* its arrays belong to the sample */
+    uint64_t *kernel;          /* innermost first */
+    size_t kernel_count;
 };
 
 struct queue {
@@ -21,7 +23,7 @@ struct queue {
 };
 
 /* Room for so many frames; fill in the rest, then queue_add. */
-struct queued *queue_make(size_t native, size_t python);
+struct queued *queue_make(size_t native, size_t python, size_t kernel);
 void queue_add(struct queue *q, struct queued *sample);
 /* The oldest one before `until`, the caller's from now on (free), or NULL. */
 struct queued *queue_take(struct queue *q, uint64_t until);

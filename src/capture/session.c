@@ -17,13 +17,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/control.h"
 #include "capture/exits.h"
+#include "capture/heap.h"
 #include "capture/inside.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
 #define SECOND 1000000000ull
 #define POLL_MS 50
+#define POLL_TRACE_MS 5 /* a ring of calls is full in some tens */
 /* A record's time is taken before it is in the ring: younger ones may still be on their way. */
 #define HOLD_BACK (5 * 1000000ull)
 
@@ -112,6 +115,7 @@ static int attach_process(struct session *s, pid_t pid, struct error *err)
 {
     struct pids threads = {0};
     perf_add_process(s->perf, pid, false);
+    s->tasks.commands = perf_commands(s->perf);
     proc_threads(pid, &threads);
     for (size_t i = 0; i < threads.len; i++) {
         bool unavailable;
@@ -193,10 +197,12 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     s->perf = perf_new(&s->options->perf);
     s->tasks.counters = perf_cpus(s->perf);
     perf_add_process(s->perf, s->launch.pid, true);
+    s->tasks.commands = perf_commands(s->perf);
     rc = perf_add_task(s->perf, s->launch.pid, true, unavailable, err);
     if (!rc)
         return 0;
     launch_cancel(&s->launch);
+    s->tasks.commands = NULL;
     perf_free(s->perf);
     s->perf = NULL;
     return rc;
@@ -251,6 +257,8 @@ static void collect_all(struct session *s, uint64_t until)
         inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
         collect_records(s, until);
+    if (s->agents && s->perf)
+        inside_mute(s);
 }
 
 /* The command has ended: its CPU time is still to be had before it is reaped. */
@@ -319,9 +327,11 @@ static void report_progress(struct session *s, uint64_t now)
 static void do_chores(struct session *s, uint64_t now)
 {
     report_progress(s, now);
-    if (now - s->last_flush >= SECOND) {
+    if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
+        if (s->heaps && s->options->live)
+            heaps_tell(s->heaps);
         writer_flush(s->writer, NULL);
     }
     /* The command is gone or the word of an end may have been lost: look for ourselves. */
@@ -347,7 +357,7 @@ static bool is_over(const struct session *s, uint64_t now)
 
 static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
 {
-    uint64_t now = clock_now(), timeout = POLL_MS;
+    uint64_t now = clock_now(), timeout = s->traces ? POLL_TRACE_MS : POLL_MS;
     if (s->options->duration) {
         uint64_t left = s->start + s->options->duration - now;
         if (left < timeout * 1000000)
@@ -376,20 +386,22 @@ static void collect(struct session *s)
 {
     const int *rings = NULL;
     size_t n = s->perf ? perf_poll_fds(s->perf, &rings) : 0;
-    struct pollfd *fds = memory_array(n + 2, sizeof *fds);
+    struct pollfd *fds = memory_array(n + 3, sizeof *fds);
     fds[0] = (struct pollfd){.fd = s->signals, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = s->agents ? inside_fd(s) : -1, .events = POLLIN};
+    fds[2] = (struct pollfd){.fd = control_fd(s->control), .events = POLLIN};
     for (size_t i = 0; i < n; i++)
-        fds[i + 2] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+        fds[i + 3] = (struct pollfd){.fd = rings[i], .events = POLLIN};
     for (uint64_t now = clock_now(); !is_over(s, now); now = clock_now()) {
-        wait_for_news(s, fds, n + 2);
+        wait_for_news(s, fds, n + 3);
         /* A ring whose task has ended hangs up for good: it is drained all the same. */
-        for (size_t i = 2; i < n + 2; i++)
+        for (size_t i = 3; i < n + 3; i++)
             if (fds[i].revents & (POLLHUP | POLLERR))
                 fds[i].fd = -1;
         take_signals(s);
         collect_all(s, clock_now() - HOLD_BACK);
         take_exits(s);
+        control_take(s->control, session_command, s);
         do_chores(s, clock_now());
     }
     free(fds);
@@ -463,8 +475,22 @@ static int begin(struct session *s, struct error *err)
     return rc ? rc : attach_all(s, err);
 }
 
+/* Who cannot be told anything records all the same. */
+static void open_control(struct session *s)
+{
+    struct error err = {0};
+    s->rate = s->options->perf.rate;
+    writer_flush(s->writer, NULL);
+    if (s->options->controllable && control_new(&s->control, &err)) {
+        char note[400];
+        snprintf(note, sizeof note, "this session takes no commands: %.300s", err.text);
+        writer_note(s->writer, NOTE_INFO, note);
+    }
+}
+
 static void release(struct session *s)
 {
+    control_free(s->control);
     perf_free(s->perf);
     inside_close(s);
     if (s->modules.writer) {
@@ -484,6 +510,9 @@ int session_run(const struct session_options *o, struct session_result *r, struc
     *r = (struct session_result){0};
     int rc = begin(&s, err);
     if (!rc) {
+        open_control(&s);
+        if (o->begun)
+            o->begun(o->begun_context);
         collect(&s);
         finish(&s);
         rc = writer_free(s.writer, true, s.start + r->duration, err);

@@ -2,6 +2,7 @@
 #ifndef SONDE_SESSION_INTERNAL_H
 #define SONDE_SESSION_INTERNAL_H
 
+#include "base/text.h"
 #include "capture/module.h"
 #include "capture/offcpu.h"
 #include "capture/session.h"
@@ -14,6 +15,7 @@ struct session {
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
     struct agents *agents; /* samplers inside the target, see inside.h; with perf for Python and */
+    struct traces *traces; /* what they trace, or NULL */
     struct heaps *heaps;   /* the heap, or NULL */
     struct inside *inside; /* what they brought */
     struct modules modules;
@@ -35,7 +37,19 @@ struct session {
     unsigned interrupts;
     bool begun; /* the command runs: what went before was ours; always so when attached */
     bool stop;
+    struct control *control; /* or NULL */
+    uint64_t rate;           /* as it is now */
+    bool cpu_off;            /* sampling was stopped */
 };
+
+/* Whether samples of the process are wanted now. */
+static inline bool session_wants(const struct session *s, const struct process *p)
+{
+    return !s->cpu_off && !p->muted;
+}
+
+/* One command of control.h. */
+void session_command(void *context, char *line, struct text *answer);
 
 /* Takes everything older than `until` out of the rings and into the recording. */
 void collect_records(struct session *s, uint64_t until);

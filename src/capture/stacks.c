@@ -122,12 +122,16 @@ static uint32_t user_stack(struct stacks *s, const struct space *space, const st
                                end.reason == UNWIND_COMPLETE);
 }
 
-uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r)
+uint32_t stacks_add_kernel(struct stacks *s, uint32_t stack, const uint64_t *address, size_t count)
 {
-    uint32_t stack = user_stack(s, space, r);
-    for (size_t i = r->chain_len; i > 0; i--) {
-        uint64_t at = r->chain[i - 1] - (i > 1);
+    for (size_t i = count; i > 0; i--) {
+        uint64_t at = address[i - 1] - (i > 1);
         stack = writer_stack(s->writer, stack, writer_frame(s->writer, s->modules->kernel->id, at));
     }
     return stack;
+}
+
+uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r)
+{
+    return stacks_add_kernel(s, user_stack(s, space, r), r->chain, r->chain_len);
 }

@@ -39,6 +39,7 @@ uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const 
 /* The pieces of it: where a stack begins that was followed to its end or not (and is counted so);
  * the frame of an address. */
 uint32_t stacks_root(struct stacks *s, bool complete);
+uint32_t stacks_add_kernel(struct stacks *s, uint32_t stack, const uint64_t *address, size_t count);
 uint32_t stacks_user_frame(struct stacks *s, const struct space *space, uint64_t address,
                            bool is_return);
 

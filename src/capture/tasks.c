@@ -138,6 +138,13 @@ void tasks_warn_of_setuid(struct tasks *t, const char *path)
     writer_note(t->writer, NOTE_WARNING, note);
 }
 
+static void forget_program(struct process *p)
+{
+    free(p->nameless);
+    free(p->arguments);
+    p->nameless = p->arguments = NULL;
+}
+
 static void write_program(struct tasks *t, struct process *p, const char *comm, uint64_t time)
 {
     char name[NAME_MAX_BYTES] = "", exe[ARGUMENTS_MAX] = "", arguments[ARGUMENTS_MAX] = "";
@@ -146,11 +153,18 @@ static void write_program(struct tasks *t, struct process *p, const char *comm, 
     else
         proc_comm(p->pid, p->pid, name, sizeof name);
     proc_exe(p->pid, exe, sizeof exe);
-    proc_arguments(p->pid, arguments, sizeof arguments);
+    bool told = comm && t->commands &&
+                commands_take(t->commands, p->pid, time, arguments, sizeof arguments);
+    /* What is cut short there is whole here, if it still lives. */
+    if (!told || strlen(arguments) >= COMMANDS_ARGUMENTS - 1)
+        proc_arguments(p->pid, arguments, sizeof arguments);
     writer_exec(t->writer, p->id, time, name, exe, arguments);
     tasks_warn_of_setuid(t, exe);
-    free(p->nameless);
-    p->nameless = *exe ? NULL : memory_strdup(name);
+    forget_program(p);
+    if (!*exe) {
+        p->nameless = memory_strdup(name);
+        p->arguments = memory_strdup(arguments);
+    }
     p->exec_time = time;
 }
 
@@ -159,10 +173,9 @@ static void learn_program(struct tasks *t, struct process *p, const char *path)
 {
     if (!p->nameless || path[0] != '/')
         return;
-    writer_exec(t->writer, p->id, p->exec_time, p->nameless, path, "");
+    writer_exec(t->writer, p->id, p->exec_time, p->nameless, path, p->arguments);
     tasks_warn_of_setuid(t, path);
-    free(p->nameless);
-    p->nameless = NULL;
+    forget_program(p);
 }
 
 static void read_mapping(void *context, const struct proc_mapping *m)
@@ -327,7 +340,7 @@ static void write_thread_end(struct tasks *t, struct thread *th)
 static void free_process(struct process *p)
 {
     space_drop(p->space);
-    free(p->nameless);
+    forget_program(p);
     free(p);
 }
 
@@ -365,6 +378,18 @@ void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct threa
         struct thread *th = (struct thread *)(uintptr_t)t->by_tid.slots[i].value;
         if (!th->end)
             each(context, th);
+    }
+}
+
+void tasks_each_process(struct tasks *t, void (*each)(void *context, struct process *process),
+                        void *context)
+{
+    for (size_t i = 0; t->by_pid.slots && i <= t->by_pid.mask; i++) {
+        if (!t->by_pid.slots[i].used)
+            continue;
+        struct process *p = (struct process *)(uintptr_t)t->by_pid.slots[i].value;
+        if (!p->ended)
+            each(context, p);
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "base/vector.h"
+#include "capture/commands.h"
 #include "capture/module.h"
 #include "capture/space.h"
 #include "recording/writer.h"
@@ -27,7 +28,9 @@ struct process {
     uint64_t start, end;
     uint64_t gone;      /* found to be no more, though nobody told its end; 0: not so */
     char *nameless;     /* name of a program whose path is not known yet, else NULL */
+    char *arguments;    /* its arguments, then */
     uint64_t exec_time; /* when it was started */
+    bool muted;         /* its samples are not wanted */
 };
 
 /* What a thread was doing when it left the CPU, for --wall. */
@@ -67,6 +70,7 @@ struct early {
 
 struct tasks {
     struct writer *writer;
+    struct commands *commands; /* or NULL: then arguments are as /proc tells */
     struct modules *modules;
     struct map by_pid, by_tid;       /* -> pointer */
     VECTOR(struct process *) ended;  /* processes to write out and free */
@@ -114,6 +118,9 @@ void tasks_retire(struct tasks *t, uint64_t before);
 /* Calls for every live thread. */
 void tasks_each_thread(struct tasks *t, void (*each)(void *context, struct thread *thread),
                        void *context);
+/* Calls for every live process. */
+void tasks_each_process(struct tasks *t, void (*each)(void *context, struct process *process),
+                        void *context);
 /* Ends every process that is no more, for when the kernel's word of it was lost. */
 void tasks_sweep(struct tasks *t, uint64_t time);
 

@@ -12,14 +12,21 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/commands.h"
+
 struct tree_filter;
 
 /* NULL if this kernel or user has no way to it. With `follow`, children belong to the tree. */
 struct tree_filter *tree_filter_new(bool follow);
 /* Puts a process into the tree. 0, or -1. */
 int tree_filter_add(struct tree_filter *f, pid_t pid);
+/* No samples of it until it starts another program; its children are sampled. For those in the tree
+ * alone. */
+void tree_filter_mute(struct tree_filter *f, pid_t pid, bool mute);
 /* Lets an event sample nothing outside the tree. 0, or -1. */
 int tree_filter_apply(const struct tree_filter *f, int event_fd);
+/* What the tree's programs are called with, or NULL; `f` keeps it. */
+struct commands *tree_filter_commands(struct tree_filter *f);
 /* How many processes did not fit: they were not sampled. */
 uint64_t tree_filter_missed(const struct tree_filter *f);
 void tree_filter_free(struct tree_filter *f);

@@ -1,4 +1,4 @@
-/* `sonde graph`: a flame graph, icicle or flame chart of a recording, as SVG or HTML. */
+/* `sonde graph`: a recording as a flame graph, icicle, flame chart, curves, or as a whole page. */
 #include <string.h>
 
 #include "analyze/curves.h"
@@ -6,6 +6,7 @@
 #include "analyze/heap.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
+#include "cmd/page.h"
 #include "cmd/picture.h"
 #include "cmd/reading.h"
 #include "render/curves.h"
@@ -17,7 +18,7 @@
 #define CHART_MIN 0.001
 
 struct graph_options {
-    const char *output, *title;
+    const char *output, *title, *diff;
     int kind, format, heap;
     bool by_process, by_thread, addresses;
     double min;
@@ -27,8 +28,9 @@ struct graph_options {
 
 static const struct graph_options defaults = {.width = 1200, .filter = FILTER_DEFAULTS};
 
-static const char *const kinds[] = {"flame", "icicle", "flamechart", "threads", NULL};
+static const char *const kinds[] = {"flame", "icicle", "flamechart", "threads", "page", NULL};
 #define KIND_THREADS 3 /* after those of enum flame_kind */
+#define KIND_PAGE 4
 
 /* none stands for what is not said; peak is that of all processes together. */
 enum heap_part { HEAP_NONE, HEAP_PEAK, HEAP_TREE_PEAK, HEAP_LIVE, HEAP_ALLOCATED, HEAP_TEMPORARY };
@@ -45,9 +47,14 @@ static const struct option options[] = {
      .default_text = "by the ending of FILE",
      .help = "svg is one picture, also for image viewers; html is a page for large graphs."},
     {"kind", 'k', AT(CHOICE, kind), .placeholder = "KIND", .choices = kinds,
-     .help = "flame grows upwards, icicle downwards; flamechart shows each thread over time. "
-             "threads draws the heap of each process and thread over time, and what is resident; "
-             "beside FILE, a text of the same name says who held what at the numbered peaks."},
+     .help =
+         "flame grows upwards, icicle downwards; flamechart shows each thread over time. "
+         "threads draws the heap of each process and thread over time, and what is resident; "
+         "beside FILE, a text of the same name says who held what at the numbered peaks. page is "
+         "the whole recording to look around in: overview, flame graphs, timeline, memory, "
+         "calls and counters, in one HTML file."},
+    {"diff", 0, AT(TEXT, diff), .placeholder = "RECORDING",
+     .help = "With --kind page: compare with this recording, which is the one before."},
     {"heap", 0, AT(CHOICE, heap), .placeholder = "PART", .choices = heap_parts, .alone = "peak",
      .default_text = "none",
      .help = "Memory in place of time, of a recording made with --heap: what was held at the peak "
@@ -70,7 +77,8 @@ static const struct option options[] = {
     {0}};
 
 static const struct command_example examples[] = {
-    {"sonde graph app.sonde -o app.html", "a page to zoom and search in"},
+    {"sonde graph app.sonde -o app.html", "a flame graph to zoom and search in"},
+    {"sonde graph app.sonde -o app.html --kind page", "all there is to see, in one file"},
     {"sonde graph app.sonde -o app.svg --kind icicle --by-thread", "a picture, threads apart"},
     {"sonde graph app.sonde -o wait.html --event wall", "running and waiting time together"},
     {"sonde graph app.sonde -o heap.html --heap", "who held the memory at its peak"},
@@ -191,17 +199,52 @@ static int draw_curves(const struct invocation *inv, const struct profile *p, bo
     return result;
 }
 
+/* A page holds all of a recording, and narrows it itself. */
+static int check_page(const struct graph_options *o, bool html, struct error *err)
+{
+    const struct filter *f = &o->filter;
+    if (o->diff && o->kind != KIND_PAGE)
+        return error_set(err, FAULT_USAGE,
+                         "--diff goes with --kind page; for a picture of two recordings there is "
+                         "sonde diff BEFORE AFTER -o FILE");
+    if (o->kind != KIND_PAGE)
+        return 0;
+    if (!html)
+        return error_set(err, FAULT_USAGE, "a page is HTML: end -o %s in .html", o->output);
+    if (f->events.len || f->pids.len || f->threads.len || f->function || f->module || o->heap)
+        return error_set(err, FAULT_USAGE,
+                         "--kind page holds every event, process and function to choose from in "
+                         "the browser: leave --event, --heap, --pid, --thread, --function and "
+                         "--module away");
+    return 0;
+}
+
+static int write_page(const struct invocation *inv, struct error *err)
+{
+    const struct graph_options *o = inv->options;
+    return page_save(&(struct page_request){.recording = inv->argv[0],
+                                            .base = o->diff,
+                                            .output = o->output,
+                                            .title = o->title,
+                                            .load = {.from = o->filter.from,
+                                                     .to = o->filter.to,
+                                                     .hide_interpreter = !o->filter.interpreter}},
+                     err);
+}
+
 static int check(const struct graph_options *o, bool *html, struct error *err)
 {
     if (!o->output)
         return error_set(err, FAULT_USAGE,
                          "say where to write: -o FILE.html, -o FILE.svg, or -o - with --format");
-    if (o->heap && (o->filter.events.len || o->kind >= FLAME_CHART))
+    if (o->heap && (o->filter.events.len || o->kind == FLAME_CHART || o->kind == KIND_THREADS))
         return error_set(
             err, FAULT_USAGE,
             "--heap goes with neither --event nor --kind flamechart or threads: it chooses its "
             "event itself, and that has sums, not times");
     int result = picture_format(o->output, (enum picture_format)o->format, html, err);
+    if (!result)
+        result = check_page(o, *html, err);
     return result ? result : filter_check(&o->filter, err);
 }
 
@@ -210,11 +253,11 @@ static int run(struct invocation *inv)
     struct profile profile;
     bool html = false;
     int result = check(inv->options, &html, &inv->error);
-    if (result)
-        return result;
+    const struct graph_options *o = inv->options;
+    if (result || o->kind == KIND_PAGE)
+        return result ? result : write_page(inv, &inv->error);
     profile_init(&profile);
     result = load(inv, &profile, &inv->error);
-    const struct graph_options *o = inv->options;
     if (!result && (o->heap || o->kind == KIND_THREADS) && !heap_recorded(&profile))
         result = heap_missing(&profile, inv->argv[0], &inv->error);
     if (!result && o->kind == FLAME_CHART && profile.cells.len && !profile.samples.len)

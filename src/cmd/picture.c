@@ -79,6 +79,16 @@ int picture_write(const char *path, const struct flame_picture *picture, bool ht
     return output_close(&out, failed, err);
 }
 
+int picture_write_page(const char *path, const struct profile *p, const struct profile *base,
+                       const struct page_options *o, struct error *err)
+{
+    struct output out;
+    int result = output_open(&out, path, err);
+    if (result)
+        return result;
+    return output_close(&out, page_html(p, base, o, output_write, &out), err);
+}
+
 int picture_write_text(const char *path, const struct text *content, struct error *err)
 {
     struct output out;

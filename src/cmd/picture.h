@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "render/flame.h"
+#include "render/page.h"
 
 enum picture_format { PICTURE_BY_NAME, PICTURE_SVG, PICTURE_HTML };
 extern const char *const picture_formats[]; /* as typed, ended by NULL */
@@ -16,6 +17,8 @@ int picture_format(const char *path, enum picture_format format, bool *html, str
 /* Draws into the file; "-" is standard output. */
 int picture_write(const char *path, const struct flame_picture *picture, bool html,
                   struct error *err);
+int picture_write_page(const char *path, const struct profile *p, const struct profile *base,
+                       const struct page_options *o, struct error *err);
 /* A picture that is made already, or what belongs to one. */
 int picture_write_text(const char *path, const struct text *content, struct error *err);
 

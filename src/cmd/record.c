@@ -9,7 +9,10 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cmd/page.h"
+#include "capture/rendezvous.h"
 #include "cmd/summary.h"
+#include "live/live.h"
 
 /* "app-20260131-142501.sonde", from the last part of the command's name. */
 static char *default_name(const char *command)
@@ -104,6 +107,76 @@ static void say_result(const char *output, const struct session_result *r)
     text_release(&t);
 }
 
+/* The recording is there in any case: a page that cannot be written is told of, no more. */
+static void write_page(const char *recording, const char *html, bool quiet)
+{
+    struct error err = {0};
+    struct page_request request = {
+        .recording = recording, .output = html, .load = {.hide_interpreter = true}};
+    if (page_save(&request, &err))
+        fprintf(stderr, "sonde: %s\n", err.text);
+    else if (!quiet)
+        fprintf(stderr, "sonde: the page is %s\n", html);
+}
+
+/* The live side of a recording, if one was asked for. */
+struct looking {
+    struct live_options options;
+    struct live_process process;
+    struct text control;
+    bool on;
+};
+
+static int start_looking(struct looking *k, const struct record_options *o, const char *output,
+                         struct error *err)
+{
+    *k = (struct looking){.on = o->live || o->redis};
+    text_init(&k->control);
+    if (!k->on)
+        return 0;
+    rendezvous_path(getpid(), "control", &k->control);
+    k->options = (struct live_options){.recording = output,
+                                       .control = k->control.data,
+                                       .serve = o->live,
+                                       .bind = o->live_bind,
+                                       .port = (uint16_t)o->live_port,
+                                       .linger = o->live_linger,
+                                       .redis = o->redis,
+                                       .interval = o->interval,
+                                       .limit = (unsigned)o->limit};
+    int rc = live_start(&k->options, &k->process, err);
+    k->on = rc == 0;
+    if (!rc && o->live)
+        fprintf(stderr, "sonde: live at %s\n", k->process.address.data);
+    return rc;
+}
+
+/* `sonde top` finds the page by this. */
+static void looking_begun(void *context)
+{
+    struct looking *k = context;
+    live_begun(&k->process);
+    if (k->options.serve)
+        rendezvous_put("live", k->process.address.data, NULL);
+}
+
+static void end_looking(struct looking *k, bool quiet)
+{
+    struct live_report report = {0};
+    if (k->on)
+        live_end(&k->process, &k->options, &report);
+    if (k->on && k->options.redis && (!quiet || report.unsent)) {
+        struct text t = TEXT_INIT;
+        text_format(&t, "sonde: to Redis %llu messages were published, %llu could not be",
+                    (unsigned long long)report.sent, (unsigned long long)report.unsent);
+        if (report.unsent && report.error[0])
+            text_format(&t, " (%s)", report.error);
+        fprintf(stderr, "%s\n", t.data);
+        text_release(&t);
+    }
+    text_release(&k->control);
+}
+
 int record(const struct record_options *o, struct session_options *session, const char *name,
            struct session_result *result, struct error *err)
 {
@@ -121,11 +194,21 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->duration = o->duration;
     session->no_symbols = !o->symbols;
     session->debuginfod = o->debuginfod;
+    session->controllable = true;
     if (!o->quiet && isatty(STDERR_FILENO)) {
         session->progress = show_progress;
         session->context = &progress;
     }
-    rc = session_run(session, result, err);
+    struct looking looking;
+    rc = start_looking(&looking, o, output, err);
+    if (looking.on) {
+        session->live = true;
+        session->begun = looking_begun;
+        session->begun_context = &looking;
+    }
+    if (!rc)
+        rc = session_run(session, result, err);
+    end_looking(&looking, o->quiet);
     if (progress.shown)
         fputs("\r\033[K", stderr);
     if (!rc && !o->quiet) {
@@ -133,6 +216,8 @@ int record(const struct record_options *o, struct session_options *session, cons
         if (session->progress && result->samples)
             summary_print(output, STDERR_FILENO);
     }
+    if (!rc && o->html)
+        write_page(output, o->html, o->quiet);
     free(output);
     return rc;
 }

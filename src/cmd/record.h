@@ -6,15 +6,18 @@
 #include "cmd/option.h"
 
 struct record_options {
-    const char *output;
+    const char *output, *html;
     struct option_list events;
     uint64_t rate, duration;
     bool force, wall, kernel, symbols, debuginfod, quiet;
+    bool live;
+    const char *live_bind, *redis;
+    uint64_t live_port, live_linger, interval, limit;
 };
 
 #define RECORD_DEFAULTS                                                                            \
     {                                                                                              \
-        .rate = 499, .kernel = true, .symbols = true                                               \
+        .rate = 499, .kernel = true, .symbols = true, .interval = 20000000000ull, .limit = 20      \
     }
 
 #define RECORD_OPTIONS(type, at)                                                                   \
@@ -31,6 +34,8 @@ struct record_options {
          .placeholder = "TIME",                                                                    \
          .default_text = "until the end",                                                          \
          .help = "Stop recording after this long; what is recorded runs on."},                     \
+        {"html", 0, OPTION_TEXT_AT(type, at.html), .placeholder = "FILE",                          \
+         .help = "Write a page of the recording too, as sonde graph --kind page does."},           \
         {"quiet", 'q', OPTION_FLAG_AT(type, at.quiet), .help = "No progress, no closing words."},  \
         {"rate",                                                                                   \
          'r',                                                                                      \
@@ -62,6 +67,55 @@ struct record_options {
          .negatable = true,                                                                        \
          .group = "What to record",                                                                \
          .help = "Put names and lines into the recording; see sonde symbolize for later."},        \
+        {"live", 0, OPTION_FLAG_AT(type, at.live), .group = "Live",                                \
+         .help =                                                                                   \
+             "Serve the page while it records: prints an address on this machine, with a token."}, \
+        {"live-port",                                                                              \
+         0,                                                                                        \
+         OPTION_UNSIGNED_AT(type, at.live_port),                                                   \
+         .placeholder = "PORT",                                                                    \
+         .max = 65535,                                                                             \
+         .group = "Live",                                                                          \
+         .default_text = "any that is free",                                                       \
+         .help = "With --live: the port."},                                                        \
+        {"live-bind",                                                                              \
+         0,                                                                                        \
+         OPTION_TEXT_AT(type, at.live_bind),                                                       \
+         .placeholder = "ADDRESS",                                                                 \
+         .group = "Live",                                                                          \
+         .default_text = "127.0.0.1",                                                              \
+         .help = "With --live: the address to listen at. The token crosses the network as it is: " \
+                 "beyond this machine, use it through a tunnel."},                                 \
+        {"live-linger",                                                                            \
+         0,                                                                                        \
+         OPTION_DURATION_AT(type, at.live_linger),                                                 \
+         .placeholder = "TIME",                                                                    \
+         .group = "Live",                                                                          \
+         .default_text = "0",                                                                      \
+         .help = "With --live: keep the page this long after the end."},                           \
+        {"redis",                                                                                  \
+         0,                                                                                        \
+         OPTION_TEXT_AT(type, at.redis),                                                           \
+         .placeholder = "URL",                                                                     \
+         .group = "Live",                                                                          \
+         .help = "Publish the top functions to Redis, redis://[:PASSWORD@]HOST[:PORT][/DB], and "  \
+                 "take commands from there; see docs/LIVE.md."},                                   \
+        {"interval",                                                                               \
+         0,                                                                                        \
+         OPTION_DURATION_AT(type, at.interval),                                                    \
+         .placeholder = "TIME",                                                                    \
+         .group = "Live",                                                                          \
+         .min = 1000000000,                                                                        \
+         .default_text = "20s",                                                                    \
+         .help = "With --redis: between two tables."},                                             \
+        {"limit",                                                                                  \
+         0,                                                                                        \
+         OPTION_UNSIGNED_AT(type, at.limit),                                                       \
+         .placeholder = "N",                                                                       \
+         .group = "Live",                                                                          \
+         .min = 1,                                                                                 \
+         .max = 10000,                                                                             \
+         .help = "With --redis: rows of a table."},                                                \
     {                                                                                              \
         "debuginfod", 0, OPTION_FLAG_AT(type, at.debuginfod),                                      \
             .group = "What to record",                                                             \

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/calls.h"
 #include "analyze/heap.h"
 #include "analyze/report.h"
 #include "base/io.h"
@@ -20,8 +21,11 @@ struct report_options {
     struct filter filter;
     uint64_t top, depth;
     double min;
-    bool tree, lines, threads, processes, modules, notes;
+    bool tree, lines, threads, processes, modules, notes, calls;
     bool heap, leaks, mem_lines, peaks, fail_on_leak;
+    bool sizes, ownership, ages;
+    bool under_peak; /* the calls under one peak, at `at` */
+    uint64_t at;
     const char *suppress;
     struct peaks_options peak;
     const char *callers, *callees;
@@ -31,7 +35,12 @@ struct report_options {
 
 static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
 
-static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
+/* The last three are what users of Python's profilers call the first ones. */
+static const char *const sorts[] = {"self",    "total",   "name",   "samples",
+                                    "tottime", "cumtime", "ncalls", NULL};
+static const enum report_sort sorted_by[] = {REPORT_BY_SELF,    REPORT_BY_TOTAL, REPORT_BY_NAME,
+                                             REPORT_BY_SAMPLES, REPORT_BY_SELF,  REPORT_BY_TOTAL,
+                                             REPORT_BY_SAMPLES};
 
 #define AT(kind, field) OPTION_##kind##_AT(struct report_options, field)
 
@@ -44,6 +53,9 @@ static const struct option options[] = {
     {"lines", 0, AT(FLAG, lines), .group = "Tables",
      .help = "Source lines by cost; with a FUNCTION after the recording, that function line by "
              "line. The text is shown if the source can be read here."},
+    {"calls", 0, AT(FLAG, calls), .group = "Tables",
+     .help = "Every function that was called and how often, of a recording made with --trace: "
+             "ncalls (recursive ones as all/outermost), its own time, and with what it called."},
     {"threads", 0, AT(FLAG, threads), .group = "Tables",
      .help = "Threads, as sampled and as the kernel counted."},
     {"processes", 0, AT(FLAG, processes), .group = "Tables", .help = "The whole process tree."},
@@ -74,6 +86,17 @@ static const struct option options[] = {
     {"peak-delta", 0, AT(SIZE, peak.delta), .placeholder = "BYTES", .group = "Memory",
      .default_text = "a twentieth of the highest",
      .help = "With --peaks: how far it must fall before there can be another."},
+    {"at", 0, AT(DURATION, at), .placeholder = "TIME", .group = "Memory",
+     .help = "With --heap: what was held that long after the start. With --from and --to instead: "
+             "what stacks allocated in between and had not freed at its end. With --peaks and "
+             "--event N: the calls under peak N."},
+    {"sizes", 0, AT(FLAG, sizes), .group = "Memory",
+     .help = "How often which sizes were asked for, in all and by stack."},
+    {"ownership", 0, AT(FLAG, ownership), .group = "Memory",
+     .help = "Which thread freed what which had allocated, and the stacks whose blocks are freed "
+             "elsewhere."},
+    {"ages", 0, AT(FLAG, ages), .group = "Memory",
+     .help = "How old what was live at the end was, and what was freed soon."},
     {"top", 'n', AT(UNSIGNED, top), .placeholder = "N", .suffix = true, .group = "Shape",
      .default_text = "8 on the first screen, 40 in tables, all in JSON and CSV",
      .help = "Rows of a table; 0 for all."},
@@ -125,13 +148,31 @@ static void add_nearest(const struct tree *t, const char *function, struct error
 
 static bool of_heap(const struct report_options *o)
 {
-    return o->heap || o->leaks || o->mem_lines || o->peaks;
+    return o->heap || o->leaks || o->mem_lines || o->peaks || o->sizes || o->ownership || o->ages;
+}
+
+/* A part of the run's time, of which only the history tells. */
+static bool of_span(const struct report_options *o)
+{
+    return o->heap && (o->at || o->filter.from || o->filter.to);
+}
+
+/* --peaks --event N */
+static bool of_peak(const struct report_options *o)
+{
+    return o->peaks && o->filter.events.len == 1;
 }
 
 /* A recording of nothing but allocations shows them first. */
 static bool heap_screen(const struct profile *p, const struct report_options *o)
 {
     return !o->filter.events.len && heap_alone(p);
+}
+
+/* Lines that were counted are shown as such, unless it is another event that is asked for. */
+static bool counted(const struct profile *p, const struct report_options *o)
+{
+    return !o->filter.events.len && report_lines_counted(p);
 }
 
 static int make_leaks(struct view *v, const struct report *r, const struct report_options *o,
@@ -166,8 +207,12 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         rc = report_callers(v, r, function, err);
     else if (o->callees)
         rc = report_callees(v, r, function, err);
+    else if (o->lines && counted(r->selection->profile, o))
+        rc = report_counted_lines(v, r, function, err);
     else if (o->lines || o->mem_lines)
         rc = report_lines(v, r, function, err);
+    else if (o->calls)
+        report_calls(v, r);
     else if (o->tree)
         report_tree(v, r);
     else if (o->threads)
@@ -178,6 +223,14 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         report_modules(v, r);
     else if (o->notes)
         report_notes(v, r);
+    else if (of_span(o) || o->under_peak)
+        report_held(v, r, o->filter.from, o->at ? o->at : o->filter.to, o->under_peak);
+    else if (o->sizes)
+        report_sizes(v, r);
+    else if (o->ownership)
+        report_ownership(v, r);
+    else if (o->ages)
+        report_ages(v, r);
     else if (o->peaks)
         report_peaks(v, r, &o->peak);
     else if (o->leaks)
@@ -195,7 +248,7 @@ static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
     bool table = o->lines || o->mem_lines || o->leaks || o->peaks || o->threads || o->processes ||
-                 o->modules;
+                 o->modules || o->ownership || o->calls;
     if (invocation_given(inv, "top"))
         return o->top;
     return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
@@ -206,10 +259,10 @@ static int choose(const struct report_options *o, const struct profile *p, struc
                   struct error *err)
 {
     int rc = filter_select(&o->filter, p, s, err);
-    if (rc || !o->mem_lines || o->filter.events.len)
+    if (rc || (!o->mem_lines && !o->calls) || o->filter.events.len)
         return rc;
     struct selection all = *s;
-    selection_init_event(s, &all, heap_peak_event(&all));
+    selection_init_event(s, &all, o->calls ? "calls" : heap_peak_event(&all));
     selection_release(&all);
     return 0;
 }
@@ -230,7 +283,7 @@ static int show(struct invocation *inv, const struct profile *p)
                        .tree = &tree,
                        .file = inv->argv[0],
                        .top = top_of(inv),
-                       .sort = (enum report_sort)o->sort,
+                       .sort = sorted_by[o->sort],
                        .min = o->min,
                        .depth = (uint32_t)o->depth,
                        .source = excerpt_line,
@@ -258,17 +311,20 @@ static int check(const struct invocation *inv, struct error *err)
 {
     const struct report_options *o = inv->options;
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
-                 (o->callers != NULL) + (o->callees != NULL) + o->heap + o->leaks + o->mem_lines +
-                 o->peaks;
+                 (o->callers != NULL) + (o->callees != NULL) + o->calls + o->heap + o->leaks +
+                 o->mem_lines + o->peaks + o->sizes + o->ownership + o->ages;
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,
             "one table at a time: choose one of --tree, --callers, --callees, --lines, --threads, "
-            "--processes, --modules, --notes, --heap, --leaks, --mem-lines and --peaks");
-    if ((o->heap || o->leaks || o->peaks) && o->filter.events.len)
+            "--processes, --modules, --notes, --calls, --heap, --leaks, --mem-lines, --peaks, "
+            "--sizes, --ownership and --ages");
+    if (of_heap(o) && !o->mem_lines && o->filter.events.len && !of_peak(o))
         return error_set(err, FAULT_USAGE,
-                         "--heap, --leaks and --peaks choose their events themselves: leave out "
-                         "--event");
+                         "the tables of memory choose their events themselves: leave out --event");
+    if (o->at && (!o->heap || o->filter.from || o->filter.to))
+        return error_set(err, FAULT_USAGE,
+                         "--at goes with --heap, and is one instant: leave out --from and --to");
     if ((o->fail_on_leak || o->suppress) && !o->leaks)
         return error_set(err, FAULT_USAGE, "--fail-on-leak and --suppress go with --leaks");
     if (o->json && o->csv)
@@ -281,9 +337,35 @@ static int check(const struct invocation *inv, struct error *err)
     return filter_check(&o->filter, err);
 }
 
+/* What the views of memory need beside what the recording has. */
+static int prepare(struct report_options *o, struct profile *p, const char *file, struct error *err)
+{
+    if (of_heap(o) && !heap_recorded(p))
+        return heap_missing(p, file, err);
+    if (of_peak(o)) {
+        char *end;
+        uint64_t number = strtoull(o->filter.events.data[0], &end, 10);
+        int rc = *end ? error_set(err, FAULT_USAGE,
+                                  "with --peaks, --event takes the number of a peak, not \"%s\"",
+                                  o->filter.events.data[0])
+                      : heap_hold_peak(p, &o->peak, number, &o->at, err);
+        if (rc)
+            return rc;
+        o->under_peak = true;
+        o->filter.events.len = 0; /* it was no event's name */
+    }
+    if (of_span(o))
+        heap_hold(p, o->filter.from, o->at ? o->at : o->filter.to);
+    if (o->ownership)
+        heap_released(p);
+    if (of_heap(o) || heap_screen(p, o))
+        heap_skip_allocators(p);
+    return 0;
+}
+
 static int run(struct invocation *inv)
 {
-    const struct report_options *o = inv->options;
+    struct report_options *o = inv->options;
     struct profile profile;
     int rc = check(inv, &inv->error);
     if (rc)
@@ -292,10 +374,11 @@ static int run(struct invocation *inv)
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
-    if (!rc && of_heap(o) && !heap_recorded(&profile))
-        rc = heap_missing(&profile, inv->argv[0], &inv->error);
-    if (!rc && (of_heap(o) || heap_screen(&profile, o)))
-        heap_skip_allocators(&profile);
+    if (!rc && o->calls && !calls_recorded(&profile))
+        rc = error_set(&inv->error, FAULT_MISSING,
+                       "%s has no traced calls; `sonde run --trace` records them", inv->argv[0]);
+    if (!rc)
+        rc = prepare(o, &profile, inv->argv[0], &inv->error);
     if (!rc)
         rc = show(inv, &profile);
     profile_release(&profile);

@@ -10,6 +10,7 @@
 #include "cmd/command.h"
 #include "cmd/record.h"
 #include "cmd/streaming.h"
+#include "cmd/tracing.h"
 
 struct run_options {
     struct record_options record;
@@ -19,6 +20,7 @@ struct run_options {
     bool follow, python, native;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
+    struct tracing_options tracing;
 };
 
 static const char *const heap_modes[] = {"off", "exact", "sampled", NULL};
@@ -36,6 +38,7 @@ static const struct option options[] = {
      .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
      .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
              "not fit is counted."},
+    TRACING_OPTIONS(struct run_options, tracing),
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
     {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
@@ -55,6 +58,7 @@ static const struct option options[] = {
     {0}};
 
 static const struct run_options defaults = {.record = RECORD_DEFAULTS,
+                                            .tracing = TRACING_DEFAULTS,
                                             .follow = true,
                                             .native = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
@@ -85,17 +89,22 @@ static int check_environment(const struct option_list *env, struct error *err)
 
 /* Records; where a server gets it, says so in place of the name of a file that will be gone. */
 static int record_to(struct invocation *inv, struct session_options *session,
-                     struct streaming *streaming, struct session_result *result)
+                     struct session_result *result)
 {
     struct run_options *o = inv->options;
     struct record_options how = o->record;
-    bool server = o->streaming.to != NULL, temporary = streaming->output != NULL;
+    struct streaming streaming;
+    int rc = streaming_start(&streaming, &o->streaming, inv->argv[0], how.output, how.quiet,
+                             &inv->error);
+    if (rc)
+        return rc;
+    bool server = o->streaming.to != NULL, temporary = streaming.output != NULL;
     if (temporary) {
-        how.output = streaming->output;
+        how.output = streaming.output;
         how.force = how.quiet = true;
     }
-    int rc = record(&how, session, inv->argv[0], result, &inv->error);
-    bool all = streaming_finish(streaming);
+    rc = record(&how, session, inv->argv[0], result, &inv->error);
+    bool all = streaming_finish(&streaming);
     if (server && !all && !inv->error.fault)
         error_set(&inv->error, FAULT_SYSTEM, "not all of the recording could be handed over");
     else if (temporary && !rc && !o->record.quiet)
@@ -118,7 +127,7 @@ static int run(struct invocation *inv)
         return rc;
     launch.cpus = o->cpus ? &cpus : NULL;
     struct session_options session = {.launch = &launch};
-    struct session_result result;
+    struct session_result result = {0};
     session.perf.threads_only = !o->follow;
     session.no_python =
         invocation_given(inv, "python") ? !o->python : !launch_is_python(inv->argv[0]);
@@ -126,12 +135,11 @@ static int run(struct invocation *inv)
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.agent_memory = o->agent_memory & ~4095ull;
-    struct streaming streaming;
-    rc = streaming_start(&streaming, &o->streaming, inv->argv[0], o->record.output, o->record.quiet,
-                         &inv->error);
-    if (rc)
-        return rc == FAULT_USAGE ? rc : STATUS_NOT_STARTED;
-    rc = record_to(inv, &session, &streaming, &result);
+    struct tracing tracing;
+    rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
+    if (!rc)
+        rc = record_to(inv, &session, &result);
+    tracing_release(&tracing);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);
     if (!result.started)

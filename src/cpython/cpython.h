@@ -141,6 +141,15 @@ struct cpython_thread {
 ssize_t cpython_threads(const struct cpython *py, const struct cpython_memory *memory, pid_t pid,
                         struct cpython_thread *out, size_t max);
 
+/* The names of an interpreter's threads as its threading module knows them, by ident. */
+int cpython_thread_names(const struct cpython *py, const struct cpython_memory *memory,
+                         uint64_t interp, void (*each)(void *ctx, uint64_t ident, const char *name),
+                         void *ctx);
+
+/* The interpreter that a thread belongs to. */
+int cpython_interp(const struct cpython *py, const struct cpython_memory *memory, uint64_t state,
+                   uint64_t *interp);
+
 /* The thread state that holds the GIL of an interpreter now (0: nobody). `interp` 0 means the first
  * interpreter; before 3.12 all share one GIL. */
 int cpython_gil(const struct cpython *py, const struct cpython_memory *memory, uint64_t interp,
@@ -151,6 +160,7 @@ int cpython_gil(const struct cpython *py, const struct cpython_memory *memory, u
 enum {
     CPYTHON_FRAME_ENTRY = 1,     /* outermost one of its call of the interpreter loop */
     CPYTHON_FRAME_GENERATOR = 2, /* of a generator or coroutine: .generator */
+    CPYTHON_FRAME_TASK = 4,      /* no frame: the task that runs those before it; see below */
 };
 
 struct cpython_frame {
@@ -238,6 +248,11 @@ struct cpython_task {
 /* The task that runs in these frames (all of them, from cpython_walk), or CPYTHON_ABSENT. */
 int cpython_task(const struct cpython *py, const struct cpython_memory *memory, uint64_t tasks,
                  const struct cpython_frame *frame, size_t count, struct cpython_task *out);
+
+/* Puts an entry with CPYTHON_FRAME_TASK, whose .code is an odd number made of the task, between its
+ * frames and the event loop's; the new count, or the same if there is no room. Pure. */
+size_t cpython_task_insert(struct cpython_frame *frame, size_t count, size_t max,
+                           const struct cpython_task *task);
 
 /* ---- one stack of both ---- */
 

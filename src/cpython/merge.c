@@ -17,7 +17,8 @@ static size_t count_entries(const struct cpython_frame *python, size_t count)
 {
     size_t entries = 0;
     for (size_t i = 0; i < count; i++)
-        entries += (python[i].flags & CPYTHON_FRAME_ENTRY) || i + 1 == count;
+        entries += (python[i].flags & CPYTHON_FRAME_ENTRY) ||
+                   (i + 1 == count && !(python[i].flags & CPYTHON_FRAME_TASK));
     return entries;
 }
 

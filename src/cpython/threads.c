@@ -3,6 +3,13 @@
 
 #include "cpython/memory.h"
 
+int cpython_interp(const struct cpython *py, const struct cpython_memory *memory, uint64_t state,
+                   uint64_t *interp)
+{
+    return memory_word(memory, state + py->layout.thread_interp, interp) ? CPYTHON_OK
+                                                                         : CPYTHON_UNREADABLE;
+}
+
 int cpython_gil(const struct cpython *py, const struct cpython_memory *memory, uint64_t interp,
                 uint64_t *state)
 {

@@ -32,6 +32,7 @@ struct export_options {
 struct import_options {
     uint64_t from, to; /* ns since the first sample; to 0: no bound. Without times: all is read */
     bool keep_samples; /* fill profile.samples, where the file has times */
+    bool keep_spans;   /* and profile.spans, where it has spans */
 };
 
 struct format {

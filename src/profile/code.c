@@ -121,6 +121,8 @@ const char *profile_module_name(const struct profile *p, uint32_t module)
         return "[jit]";
     case CODE_UNKNOWN:
         return "[unknown]";
+    case CODE_SPAN:
+        return "[span]";
     default:
         break;
     }

@@ -164,6 +164,20 @@ static void merge_values(struct merge *m)
     profile_sort_samples(m->into);
 }
 
+static void merge_spans(struct merge *m)
+{
+    const struct profile *from = m->from;
+    for (size_t i = 0; i < from->spans.len; i++) {
+        struct profile_span s = from->spans.data[i];
+        s.time = moved(m, s.time);
+        s.end = moved(m, s.end);
+        s.thread = m->threads[s.thread];
+        s.frame = m->frames[s.frame];
+        *vector_push(&m->into->spans) = s;
+    }
+    m->into->span_count += from->span_count;
+}
+
 static void merge_series(struct merge *m)
 {
     const struct profile *from = m->from;
@@ -195,6 +209,16 @@ static void merge_account(struct merge *m)
         struct profile_heap h = from->heaps.data[i];
         h.process = translate(m->processes, from->processes.len, h.process);
         *vector_push(&into->heaps) = h;
+    }
+    for (size_t i = 0; i < from->details.len; i++) {
+        struct profile_detail d = from->details.data[i];
+        d.thread = m->threads[d.thread];
+        d.stack = m->stacks[d.stack];
+        if (d.kind == DETAIL_RELEASED)
+            d.key = m->threads[d.key];
+        else if (d.kind != DETAIL_SIZE)
+            d.key = moved(m, d.key);
+        *vector_push(&into->details) = d;
     }
     for (size_t i = 0; i < from->notes.len; i++) {
         uint32_t text = string(m, from->notes.data[i].text);
@@ -259,6 +283,7 @@ int profile_merge(struct profile *into, const struct profile *from, struct error
     merge_modules(&m);
     merge_code(&m);
     merge_values(&m);
+    merge_spans(&m);
     merge_series(&m);
     merge_account(&m);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)

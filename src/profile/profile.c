@@ -35,9 +35,11 @@ void profile_release(struct profile *p)
     vector_release(&p->events);
     vector_release(&p->cells);
     vector_release(&p->samples);
+    vector_release(&p->spans);
     vector_release(&p->series);
     vector_release(&p->losses);
     vector_release(&p->heaps);
+    vector_release(&p->details);
     vector_release(&p->notes);
     free(p->cell_index.slots);
     free(p->stack_index.slots);

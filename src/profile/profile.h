@@ -104,6 +104,16 @@ struct profile_sample {
     uint32_t event, thread, stack;
 };
 
+/* A call that was traced, or a span that the program marked. A thread's stand in the order of their
+ * beginnings; `depth` is how many others it lies in. */
+struct profile_span {
+    uint64_t time, end;
+    uint32_t thread, frame;
+    uint32_t depth;
+    uint8_t mark;               /* an instant */
+    uint8_t cut_begin, cut_end; /* began before `time`, or nobody saw its end */
+};
+
 struct profile_point {
     uint64_t time;
     int64_t value;
@@ -133,6 +143,14 @@ struct profile_heap {
     uint64_t live, live_blocks;
     uint64_t allocations, lost;
     uint64_t frees, unknown_frees; /* all; of blocks that nobody saw allocated */
+};
+
+/* What a heap's cell is made of; sums of the same key may stand in several. */
+struct profile_detail {
+    enum detail_kind kind;
+    uint32_t thread, stack;
+    uint64_t key; /* of DETAIL_RELEASED a thread of the profile */
+    uint64_t count, value;
 };
 
 struct profile_note {
@@ -173,9 +191,12 @@ struct profile {
     VECTOR(struct profile_event) events;
     VECTOR(struct profile_cell) cells;
     VECTOR(struct profile_sample) samples; /* in time order; empty unless asked for */
+    VECTOR(struct profile_span) spans;     /* empty unless asked for */
+    uint64_t span_count;                   /* kept or not */
     VECTOR(struct profile_series) series;
     VECTOR(struct profile_loss) losses;
     VECTOR(struct profile_heap) heaps;
+    VECTOR(struct profile_detail) details;
     VECTOR(struct profile_note) notes;
     struct profile_cost cost;
     uint64_t start, end; /* monotonic ns of the recording */
@@ -230,6 +251,9 @@ uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thr
 
 /* Puts the samples in the order of their times. */
 void profile_sort_samples(struct profile *p);
+
+/* Makes an order of threads, then beginnings, then longest first; sets depths. For imports. */
+void profile_sort_spans(struct profile *p);
 
 /* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
  */

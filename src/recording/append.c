@@ -256,6 +256,24 @@ void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t sta
     w->samples += count;
 }
 
+void writer_detail(struct writer *w, const struct writer_detail *d)
+{
+    struct run *run = &w->details[d->kind];
+    struct text *body = &run->body;
+    size_t before = body->len;
+    if (!body->len)
+        writer_add_varint(body, d->kind);
+    writer_add_signed(body, (int64_t)d->thread - (int64_t)run->previous[0]);
+    writer_add_signed(body, (int64_t)d->stack - (int64_t)run->previous[1]);
+    writer_add_signed(body, (int64_t)(d->key - run->previous[2]));
+    writer_add_varint(body, d->count);
+    writer_add_varint(body, d->value);
+    run->previous[0] = d->thread;
+    run->previous[1] = d->stack;
+    run->previous[2] = d->key;
+    writer_gathered(w, body->len - before);
+}
+
 void writer_heap(struct writer *w, uint32_t process, const struct writer_heap *h)
 {
     put(w, process);

@@ -50,6 +50,9 @@ struct block_reader;
 int block_reader_new(int fd, const char *name, struct block_reader **out, struct error *err);
 /* 1 and the next block's records (valid until the next call), 0 at the end, negative on failure. */
 int block_read(struct block_reader *r, const uint8_t **records, size_t *len, struct error *err);
+/* The file still grows: where it ends inside a block there will be more, so block_read gives 0 and
+ * may be called again. Turned off for the last call, when whoever wrote it is done. */
+void block_reader_follow(struct block_reader *r, bool on);
 const struct block_damage *block_reader_damage(const struct block_reader *r);
 uint64_t block_reader_offset(const struct block_reader *r); /* bytes consumed, for progress */
 void block_reader_free(struct block_reader *r);

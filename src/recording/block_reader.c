@@ -20,7 +20,7 @@
 
 struct block_reader {
     int fd;
-    bool at_end;
+    bool at_end, follow;
     uint8_t *window; /* bytes of the file from `start` to `start + len` */
     size_t at, len, cap;
     uint64_t start;
@@ -139,13 +139,14 @@ static void follow_sequence(struct block_reader *r, uint32_t sequence)
 
 int block_read(struct block_reader *r, const uint8_t **records, size_t *len, struct error *err)
 {
+    r->at_end &= !r->follow;
     for (;;) {
         int rc = fill(r, BLOCK_HEADER_SIZE, err);
         if (rc)
             return rc;
         size_t left = r->len - r->at;
         if (left < BLOCK_HEADER_SIZE) {
-            if (left) {
+            if (left && !r->follow) {
                 note_damage(r, left);
                 r->damage.cut = true;
                 r->at = r->len;
@@ -158,6 +159,8 @@ int block_read(struct block_reader *r, const uint8_t **records, size_t *len, str
             if (rc)
                 return rc;
             const uint8_t *h = r->window + r->at;
+            if (r->len - r->at < whole && r->follow)
+                return 0;
             if (r->len - r->at < whole) {
                 r->damage.cut = true;
             } else if (crc32c(crc32c(0, h, 20), h + BLOCK_HEADER_SIZE, whole - BLOCK_HEADER_SIZE) ==
@@ -172,6 +175,12 @@ int block_read(struct block_reader *r, const uint8_t **records, size_t *len, str
         if (rc)
             return rc;
     }
+}
+
+void block_reader_follow(struct block_reader *r, bool on)
+{
+    r->follow = on;
+    r->at_end = false;
 }
 
 const struct block_damage *block_reader_damage(const struct block_reader *r)

@@ -263,7 +263,7 @@ static bool on_stacks(struct loader *l, struct cursor *c)
     return !c->bad;
 }
 
-static bool inside(const struct loader *l, uint64_t time)
+bool loader_inside(const struct loader *l, uint64_t time)
 {
     if (!l->options.from && !l->options.to)
         return true;
@@ -302,7 +302,7 @@ static bool on_samples(struct loader *l, struct cursor *c)
         sane = !c->bad && thread != PROFILE_NONE;
         if (sane && time > p->end)
             p->end = time;
-        if (!sane || !inside(l, time))
+        if (!sane || !loader_inside(l, time))
             continue;
         uint32_t stack = stack_id < l->stacks.len ? (uint32_t)stack_id : 0;
         if (l->stacks_moved)
@@ -374,7 +374,7 @@ static bool on_points(struct loader *l, struct cursor *c)
         value = (int64_t)((uint64_t)value + (uint64_t)cursor_signed(c));
         if (c->bad)
             return false;
-        if (inside(l, time))
+        if (loader_inside(l, time))
             *vector_push(&l->profile->series.data[series].points) =
                 (struct profile_point){.time = time, .value = value};
     }
@@ -410,6 +410,32 @@ static bool on_heap(struct loader *l, struct cursor *c)
         return false;
     *vector_push(&l->profile->heaps) = h;
     return true;
+}
+
+static bool on_details(struct loader *l, struct cursor *c)
+{
+    uint64_t kind = cursor_varint(c), thread = 0, stack = 0, key = 0;
+    if (kind >= DETAIL_KINDS)
+        return true; /* from a newer sonde */
+    while (cursor_left(c)) {
+        struct profile_detail d = {.kind = (enum detail_kind)kind};
+        thread += (uint64_t)cursor_signed(c);
+        stack += (uint64_t)cursor_signed(c);
+        key += (uint64_t)cursor_signed(c);
+        d.key = key;
+        d.count = cursor_varint(c);
+        d.value = cursor_varint(c);
+        d.thread = look_up(&l->threads, thread);
+        if (kind == DETAIL_RELEASED)
+            d.key = look_up(&l->threads, key);
+        if (c->bad || d.thread == PROFILE_NONE ||
+            (kind == DETAIL_RELEASED && d.key == PROFILE_NONE))
+            return false;
+        uint32_t known = look_up(&l->stacks, stack);
+        d.stack = known == PROFILE_NONE ? 0 : known;
+        *vector_push(&l->profile->details) = d;
+    }
+    return !c->bad;
 }
 
 static bool on_note(struct loader *l, struct cursor *c)
@@ -476,6 +502,8 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_MODULE_NOTE] = on_module_note,
         [RECORD_CELLS] = on_cells,
         [RECORD_HEAP] = on_heap,
+        [RECORD_DETAILS] = on_details,
+        [RECORD_SPANS] = loader_on_spans,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

@@ -55,6 +55,9 @@ void loader_free(struct loader *l)
                                  &l->functions, &l->frames, &l->stacks,    &l->series};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]->data);
+    for (size_t i = 0; i < l->open.len; i++)
+        vector_release(&l->open.data[i].span);
+    vector_release(&l->open);
     free(l);
 }
 
@@ -123,6 +126,7 @@ int recording_load(const char *path, const struct load_options *options, struct 
     struct loader *l = loader_new(p, options);
     rc = load_blocks(r, l, (uint64_t)st.st_size, err);
     profile_sort_samples(p);
+    loader_end_spans(l);
     if (!rc)
         note_damage(p, block_reader_damage(r), l->malformed);
     if (rc)

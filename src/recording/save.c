@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "recording/save_spans.h"
 
 /* The writer's identifiers, by index in the profile. */
 struct saver {
@@ -205,6 +206,16 @@ static void save_account(struct saver *s)
                                           .frees = h->frees,
                                           .unknown_frees = h->unknown_frees});
     }
+    for (size_t i = 0; i < p->details.len; i++) {
+        const struct profile_detail *d = &p->details.data[i];
+        writer_detail(s->w, &(struct writer_detail){
+                                .kind = d->kind,
+                                .thread = s->threads[d->thread],
+                                .stack = s->stacks[d->stack],
+                                .key = d->kind == DETAIL_RELEASED ? s->threads[d->key] : d->key,
+                                .count = d->count,
+                                .value = d->value});
+    }
     const struct profile_cost *k = &p->cost;
     writer_set_cost(s->w, &(struct writer_cost){.collector_cpu = k->collector_cpu,
                                                 .collector_rss = k->collector_rss,
@@ -226,6 +237,7 @@ int recording_save(const struct profile *p, struct writer *w, struct error *err)
     save_modules(&s);
     save_code(&s);
     int rc = save_values(&s, err);
+    save_spans(p, w, s.threads, s.frames);
     save_series(&s);
     save_account(&s);
     uint32_t *all[] = {s.processes, s.threads, s.modules, s.functions,

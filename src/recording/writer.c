@@ -82,9 +82,11 @@ int writer_new_fd(int fd, struct writer **out, struct error *err)
     }
     for (int i = 0; i < SECTION_COUNT; i++)
         text_init(&w->section[i]);
-    struct run *runs[] = {&w->strings, &w->functions, &w->frames, &w->stacks};
+    struct run *runs[] = {&w->strings, &w->functions, &w->frames, &w->stacks, &w->spans};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         text_init(&runs[i]->body);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        text_init(&w->details[i].body);
     text_init(&w->payload);
     w->stack_count = 1;
     names_add(&w->names, "");
@@ -108,16 +110,24 @@ static void close_run(struct writer *w, struct run *run, enum section section,
     memset(run->previous, 0, sizeof run->previous);
 }
 
+void writer_close_spans(struct writer *w)
+{
+    close_run(w, &w->spans, SECTION_VALUES, RECORD_SPANS);
+}
+
 static void close_runs(struct writer *w)
 {
     close_run(w, &w->strings, SECTION_STRINGS, RECORD_STRINGS);
     close_run(w, &w->functions, SECTION_FUNCTIONS, RECORD_FUNCTIONS);
     close_run(w, &w->frames, SECTION_FRAMES, RECORD_FRAMES);
     close_run(w, &w->stacks, SECTION_STACKS, RECORD_STACKS);
+    writer_close_spans(w);
     for (size_t i = 0; i < w->events.len; i++)
         close_run(w, &w->events.data[i].run, SECTION_VALUES, RECORD_SAMPLES);
     for (size_t i = 0; i < w->series.len; i++)
         close_run(w, &w->series.data[i].run, SECTION_VALUES, RECORD_POINTS);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        close_run(w, &w->details[i], SECTION_VALUES, RECORD_DETAILS);
 }
 
 int writer_flush(struct writer *w, struct error *err)
@@ -141,13 +151,15 @@ static void release(struct writer *w)
 {
     for (int i = 0; i < SECTION_COUNT; i++)
         text_release(&w->section[i]);
-    struct run *runs[] = {&w->strings, &w->functions, &w->frames, &w->stacks};
+    struct run *runs[] = {&w->strings, &w->functions, &w->frames, &w->stacks, &w->spans};
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         text_release(&runs[i]->body);
     for (size_t i = 0; i < w->events.len; i++)
         text_release(&w->events.data[i].run.body);
     for (size_t i = 0; i < w->series.len; i++)
         text_release(&w->series.data[i].run.body);
+    for (size_t i = 0; i < DETAIL_KINDS; i++)
+        text_release(&w->details[i].body);
     text_release(&w->payload);
     names_release(&w->names);
     map_release(&w->modules);

@@ -38,6 +38,13 @@ struct writer_heap {
     uint64_t frees, unknown_frees; /* all; of blocks from before it was watched, or of a parent's */
 };
 
+/* Part of what a thread did on a stack; see enum detail_kind. */
+struct writer_detail {
+    enum detail_kind kind;
+    uint32_t thread, stack;
+    uint64_t key, count, value;
+};
+
 /* Makes `path` (mode 0600, must not exist unless `replace`; never through a symbolic link). */
 int writer_new(const char *path, bool replace, struct writer **out, struct error *err);
 /* On a descriptor that is ours from now on: a socket, a test's file. */
@@ -75,6 +82,13 @@ uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame); /* par
 void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thread, uint32_t stack,
                    uint64_t value);
 
+/* A thread's spans, in the order of their times; the innermost open one ends first. A cut forgets
+ * what is open: `lost` steps before it were not recorded. */
+void writer_span_begin(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
+void writer_span_end(struct writer *w, uint32_t thread, uint64_t time);
+void writer_span_mark(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
+void writer_span_cut(struct writer *w, uint32_t thread, uint64_t time, uint64_t lost);
+
 /* A sum over samples whose times nobody knows: what other tools' files hold. */
 void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
                  uint64_t value);
@@ -82,6 +96,7 @@ void writer_cell(struct writer *w, uint32_t event, uint32_t thread, uint32_t sta
 /* The same for what no sample stands for, such as bytes: not in writer_samples. */
 void writer_sum(struct writer *w, uint32_t event, uint32_t thread, uint32_t stack, uint64_t count,
                 uint64_t value);
+void writer_detail(struct writer *w, const struct writer_detail *d);
 /* What is known of the heap of one program that `process` ran, at the end of that. */
 void writer_heap(struct writer *w, uint32_t process, const struct writer_heap *heap);
 

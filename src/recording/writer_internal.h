@@ -37,12 +37,15 @@ struct writer {
     struct block_writer *blocks;
     struct text section[SECTION_COUNT];
     struct run strings, functions, frames, stacks;
+    struct run spans; /* of one thread */
+    uint32_t spans_thread;
     struct text payload; /* the record under construction */
     struct names names;
     struct map modules, frame_index, stack_index, function_index;
     VECTOR(struct writer_code) code;
     VECTOR(struct writer_event) events;
     VECTOR(struct writer_series) series;
+    struct run details[DETAIL_KINDS];
     uint32_t module_count, process_count, thread_count, function_count, stack_count;
     size_t pending; /* bytes gathered */
     uint64_t samples, dropped;
@@ -54,6 +57,8 @@ void writer_add_varint(struct text *t, uint64_t v);
 void writer_add_signed(struct text *t, int64_t v);
 /* Closes the payload under construction as a record of this type into a section. */
 void writer_close(struct writer *w, enum section section, enum record_type type);
+/* Closes the run of spans, so that another thread's may begin. */
+void writer_close_spans(struct writer *w);
 /* Adds to what is gathered and writes a block when it is full. */
 void writer_gathered(struct writer *w, size_t bytes);
 

@@ -52,12 +52,33 @@ void connection_free(struct connection *c)
     free(c);
 }
 
+struct shared {
+    void (*release)(void *context);
+    void *context;
+};
+
+static void on_sent(const void *data, size_t len, void *context)
+{
+    struct shared *s = context;
+    (void)data;
+    (void)len;
+    if (s)
+        s->release(s->context);
+    free(s);
+}
+
 /* Output: the head, then the body by reference or from its file. */
 static void send_body(struct connection *c, struct http_request *q)
 {
     struct evbuffer *out = bufferevent_get_output(c->bev);
     if (q->fixed) {
-        evbuffer_add_reference(out, q->fixed, q->fixed_len, NULL, NULL);
+        struct shared *shared = NULL;
+        if (q->release) {
+            shared = memory_alloc(sizeof *shared);
+            *shared = (struct shared){q->release, q->release_context};
+            q->release = NULL;
+        }
+        evbuffer_add_reference(out, q->fixed, q->fixed_len, on_sent, shared);
     } else if (q->fd >= 0) {
         off_t at = lseek(q->fd, 0, SEEK_CUR);
         if (q->fd_len && evbuffer_add_file(out, q->fd, at, (ev_off_t)q->fd_len) == 0)

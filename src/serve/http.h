@@ -65,6 +65,7 @@ struct http_options {
     unsigned connections_max;
     unsigned rate; /* requests a second of one address, with bursts of twice that */
     unsigned head_seconds, body_seconds, idle_seconds; /* how slow a client may be */
+    bool no_listen;                                    /* nobody is served: the pool and no more */
     unsigned threads;                                  /* of the pool */
     size_t viewer_lag; /* bytes that a viewer of a stream may be behind */
     /* Whose token is it? HTTP_ROLE_NONE for nobody's. Must take the same time for every wrong one
@@ -128,6 +129,10 @@ void http_reply_file(struct http_request *q, int fd, const char *type);
 /* Data that stays as it is until the server is freed, such as the page's files. */
 void http_reply_static(struct http_request *q, int status, const char *type, const void *data,
                        size_t len);
+/* Data that many answers share: `release` is called when this one has been sent or given up, on
+ * the loop's thread. */
+void http_reply_shared(struct http_request *q, int status, const char *type, const void *data,
+                       size_t len, void (*release)(void *context), void *context);
 /* Another header; values with control characters are left out. */
 void http_reply_header(struct http_request *q, const char *name, const char *value);
 

@@ -86,6 +86,8 @@ struct http_request {
     struct text reply;
     const void *fixed; /* instead of `reply` */
     size_t fixed_len;
+    void (*release)(void *context); /* of `fixed`, or NULL */
+    void *release_context;
     int fd; /* or -1 */
     uint64_t fd_len;
     struct text headers;
@@ -101,6 +103,8 @@ void connection_answer(struct http_request *q);
 /* request.c */
 struct http_request *request_new(struct connection *c);
 void request_free(struct http_request *q);
+/* Nobody needs what http_reply_shared was given any more. */
+void request_release(struct http_request *q);
 /* Picks the route, checks who asks, and runs the handler; may answer before it returns. */
 void request_dispatch(struct http_request *q);
 /* Before the body: 0, or the answer is a refusal already. */

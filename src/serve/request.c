@@ -32,6 +32,7 @@ void request_free(struct http_request *q)
 {
     if (!q)
         return;
+    request_release(q);
     text_release(&q->body);
     text_release(&q->reply);
     text_release(&q->headers);
@@ -266,11 +267,19 @@ struct http_server *http_server_of(const struct http_request *q)
     return q->server;
 }
 
+void request_release(struct http_request *q)
+{
+    if (q->release)
+        q->release(q->release_context);
+    q->release = NULL;
+}
+
 /* Forgets an answer that was said before. */
 static void begin_reply(struct http_request *q, int status, const char *type)
 {
     text_clear(&q->reply);
     q->fixed = NULL;
+    request_release(q);
     if (q->fd >= 0)
         close(q->fd);
     q->fd = -1;
@@ -298,6 +307,14 @@ void http_reply_static(struct http_request *q, int status, const char *type, con
     begin_reply(q, status, type);
     q->fixed = data;
     q->fixed_len = len;
+}
+
+void http_reply_shared(struct http_request *q, int status, const char *type, const void *data,
+                       size_t len, void (*release)(void *context), void *context)
+{
+    http_reply_static(q, status, type, data, len);
+    q->release = release;
+    q->release_context = context;
 }
 
 void http_reply_error(struct http_request *q, int status, const char *format, ...)

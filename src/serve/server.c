@@ -165,7 +165,7 @@ int http_server_new(const struct http_options *o, struct event_base *base, struc
     signal(SIGPIPE, SIG_IGN);
     raise_file_limit();
     int rc = open_tls(s, err);
-    if (!rc)
+    if (!rc && !o->no_listen)
         rc = open_listener(s, err);
     if (rc) {
         http_server_free(s);
@@ -223,7 +223,8 @@ void http_server_stop(struct http_server *s, unsigned grace)
     if (s->stopped)
         return;
     s->stopped = true;
-    evconnlistener_disable(s->listener);
+    if (s->listener)
+        evconnlistener_disable(s->listener);
     struct timeval often = {.tv_usec = 20000};
     s->stop_at = clock_now() + grace * 1000000ull;
     s->stopping = event_new(s->base, -1, EV_PERSIST, look_for_end, s);

@@ -35,7 +35,8 @@ struct stream {
     uint64_t last_id;
     struct piece *oldest, *newest;
     size_t kept;
-    struct piece *present; /* the state after last_id, if anyone has asked */
+    struct piece *present;  /* the state after last_id, if anyone has asked */
+    struct piece *farewell; /* there will be no more */
     struct viewer *first;
     size_t viewers;
     struct event *heartbeat;
@@ -59,8 +60,10 @@ static struct piece *piece_new(const struct stream *t, uint64_t id, const char *
                                const char *data, size_t len)
 {
     struct text out = TEXT_INIT;
-    text_format(&out, "id: %llx-%llu\nevent: %s\ndata: ", (unsigned long long)t->epoch,
-                (unsigned long long)id, event);
+    text_add(&out, "id: ");
+    if (!t->options.plain)
+        text_format(&out, "%llx-", (unsigned long long)t->epoch);
+    text_format(&out, "%llu\nevent: %s\ndata: ", (unsigned long long)id, event);
     for (size_t at = 0; at < len;) {
         const char *feed = memchr(data + at, '\n', len - at);
         size_t n = feed ? (size_t)(feed - data) - at : len - at;
@@ -118,6 +121,7 @@ void stream_free(struct stream *t)
     while (t->oldest)
         forget_oldest(t);
     piece_drop(t->present);
+    piece_drop(t->farewell);
     event_free(t->heartbeat);
     free(t);
 }
@@ -135,27 +139,35 @@ static bool give(struct viewer *v, struct piece *p)
     return false;
 }
 
-/* The event a viewer saw last, if it was one of ours; or 0. */
+#define UNSEEN UINT64_MAX
+
+/* The event a viewer saw last, if it was one of ours; or UNSEEN. */
 static uint64_t last_seen(const struct stream *t, const struct http_request *q)
 {
     const char *said = http_header(q, "last-event-id");
     char *end;
     said = said ? said : http_query(q, "last-event-id");
+    said = said ? said : http_query(q, "from");
     if (!said)
-        return 0;
-    unsigned long long epoch = strtoull(said, &end, 16);
-    if (*end != '-' || epoch != t->epoch)
-        return 0;
-    uint64_t id = strtoull(end + 1, &end, 10);
-    return *end || id > t->last_id ? 0 : id;
+        return UNSEEN;
+    if (!t->options.plain) {
+        unsigned long long epoch = strtoull(said, &end, 16);
+        if (*end != '-' || epoch != t->epoch)
+            return UNSEEN;
+        said = end + 1;
+    }
+    uint64_t id = strtoull(said, &end, 10);
+    return end == said || *end || id > t->last_id ? UNSEEN : id;
 }
 
 static void give_present(struct stream *t, struct viewer *v)
 {
     if (!t->present) {
         struct text state = TEXT_INIT;
-        t->options.present(t->options.context, &state);
-        t->present = piece_new(t, t->last_id, "present", state.data, state.len);
+        if (t->options.present)
+            t->options.present(t->options.context, &state);
+        t->present = piece_new(t, t->last_id, t->options.present ? "present" : "reset", state.data,
+                               state.len);
         text_release(&state);
     }
     give(v, t->present);
@@ -197,13 +209,14 @@ void stream_join(struct stream *t, struct http_request *q)
     t->viewers++;
     t->server->counts.viewers++;
     q->connection->viewer = v;
-    if (!seen || (seen < t->last_id && (!t->oldest || t->oldest->id > seen + 1))) {
+    if (seen == UNSEEN || (seen < t->last_id && (!t->oldest || t->oldest->id > seen + 1)))
         give_present(t, v);
-        return;
-    }
-    for (struct piece *p = t->oldest; p; p = p->next)
-        if (p->id > seen)
-            give(v, p);
+    else
+        for (struct piece *p = t->oldest; p; p = p->next)
+            if (p->id > seen)
+                give(v, p);
+    if (t->farewell)
+        give(v, t->farewell);
 }
 
 void viewer_gone(struct viewer *v)
@@ -235,6 +248,14 @@ void stream_send(struct stream *t, const char *event, const char *data, size_t l
     t->kept += p->len;
     while (t->kept > t->options.history && t->oldest != t->newest)
         forget_oldest(t);
+}
+
+void stream_finish(struct stream *t, const char *event)
+{
+    piece_drop(t->farewell);
+    t->farewell = piece_new(t, t->last_id, event, "{}", 2);
+    for (struct viewer *v = t->first; v; v = v->after)
+        give(v, t->farewell);
 }
 
 size_t stream_viewers(const struct stream *t)

@@ -8,6 +8,7 @@ enum symbol_kind symbol_kind_of(enum code_kind kind)
     static const enum symbol_kind kinds[CODE_KINDS] = {
         [CODE_ELF] = SYMBOL_ELF,      [CODE_KERNEL] = SYMBOL_KERNEL, [CODE_VDSO] = SYMBOL_VDSO,
         [CODE_JIT] = SYMBOL_PERF_MAP, [CODE_PYTHON] = SYMBOL_OTHER,  [CODE_UNKNOWN] = SYMBOL_OTHER,
+        [CODE_SPAN] = SYMBOL_OTHER,
     };
     return kinds[kind];
 }

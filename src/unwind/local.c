@@ -257,6 +257,57 @@ size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *ca
     return (size_t)(at - out);
 }
 
+/* Notes that the word at `address` was read. */
+static bool trace_add(struct unwind_trace *trace, uint64_t low, uint64_t address)
+{
+    uint64_t word = (address - low) / 8;
+    if (address < low || (address - low) % 8 || word > UINT16_MAX ||
+        trace->count == UNWIND_TRACE_WORDS)
+        return false;
+    trace->word[trace->count++] = (uint16_t)word;
+    return true;
+}
+
+/* The words that cfa_otherwise reads for a frame. */
+static bool trace_frame(struct unwind_trace *trace, uint64_t step, uint64_t low, uint64_t high,
+                        uint64_t fp_at, uint64_t fp_register)
+{
+    uint64_t fp = word_at(fp_at), at = fp + (uint64_t)(int32_t)step;
+    if (fp_at == fp_register)
+        trace->uses_fp = true;
+    else if (!trace_add(trace, low, fp_at))
+        return false;
+    return step >> 48 != STEP_LOAD || (at <= high - 8 && trace_add(trace, low, at));
+}
+
+bool unwind_trace(const struct unwind_map *map, const struct unwind_call *call, uint64_t stack_hi,
+                  struct unwind_cache *cache, struct unwind_trace *trace)
+{
+    const uint64_t low = call->sp, fp_register = (uint64_t)(uintptr_t)&call->fp;
+    uint64_t sp = low, fp_at = fp_register, ip = call->ip;
+    trace->count = 0;
+    trace->uses_fp = false;
+    renew(map, cache);
+    while (ip) {
+        uint64_t step = find(map, cache, ip), slot = step >> 32;
+        uint64_t cfa = sp + (uint64_t)(int32_t)step;
+        if (slot > 0xffff) {
+            if (slot >> 16 == STEP_END)
+                return true;
+            if (!trace_frame(trace, step, low, stack_hi, fp_at, fp_register))
+                return false;
+            cfa = cfa_otherwise(step, low, sp, stack_hi, &fp_at);
+            slot &= 0xffff;
+        }
+        if (!cfa || cfa > stack_hi || !trace_add(trace, low, cfa - 8))
+            return false;
+        sp = cfa;
+        fp_at = slot ? sp - slot : fp_at;
+        ip = word_at(sp - 8);
+    }
+    return true;
+}
+
 size_t unwind_local(const struct unwind_map *map, const struct unwind_regs *regs, uint64_t stack_hi,
                     struct unwind_cache *cache, uint64_t *out, size_t max, struct unwind_end *end)
 {

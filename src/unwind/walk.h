@@ -91,6 +91,20 @@ size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *ca
                       uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
                       uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason);
 
+#define UNWIND_TRACE_WORDS 110
+
+/* What such a walk read: words above call->sp. From the same call (its fp need be the same only if
+ * uses_fp), the same words at the same places lead along the same walk. */
+struct unwind_trace {
+    uint16_t count;
+    bool uses_fp;
+    uint16_t word[UNWIND_TRACE_WORDS];
+};
+
+/* False when it was no ordinary walk, or a longer one. */
+bool unwind_trace(const struct unwind_map *map, const struct unwind_call *call, uint64_t stack_hi,
+                  struct unwind_cache *cache, struct unwind_trace *trace);
+
 /* The same hash over addresses that another walk found. */
 uint64_t unwind_hash(const uint64_t *address, size_t count);
 

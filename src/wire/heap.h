@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 1
+#define HEAP_VERSION 2
 
 #define HEAP_DEPTH 512
 #define HEAP_THREADS 16384u
@@ -75,6 +75,8 @@ struct heap_header {
     uint64_t frames_used; /* words */
     uint64_t blocks_used; /* bytes */
     uint64_t start;
+    uint32_t paused; /* the collector's: allocations are passed over, frees are not */
+    uint32_t spare;
     uint64_t lost[HEAP_LOSSES];
     uint64_t lost_bytes;
     uint64_t unknown_frees; /* of blocks from before the agent, from before a fork, or lost ones */
@@ -83,9 +85,11 @@ struct heap_header {
     int64_t total __attribute__((aligned(64))); /* bytes live */
     int64_t told;                               /* of it, to the tree */
     uint64_t peak, peak_time;
-    uint64_t peak_seen; /* largest total; `peak` may be a little less with several threads */
-    uint32_t epoch;
-    uint32_t left, left_epoch; /* the process ends in order: when it left the tree */
+    uint64_t peak_timed; /* what it was when the clock was asked last */
+    uint64_t peak_seen;  /* largest total; `peak` may be a little less with several threads */
+    uint32_t left, left_number; /* the process ends in order: the how many-th that left */
+    /* Read by every call, written at new peaks alone. */
+    uint32_t epoch __attribute__((aligned(64)));
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
 
@@ -111,7 +115,9 @@ struct heap_stack {
     uint16_t interrupted; /* index of the one that a signal interrupted, or 0 */
 };
 
-/* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. */
+/* Cells 0 and 1 are special: 0 is none, 1 is shared by threads that found no cell any more. A cell
+ * with an origin has no allocations: it counts what its thread freed of another thread's cell,
+ * which is the origin. */
 struct heap_cell {
     uint64_t allocations, bytes;
     uint64_t frees, freed; /* by the thread itself */
@@ -122,7 +128,8 @@ struct heap_cell {
     uint64_t foreign_frees, foreign_freed; /* by other threads */
     uint64_t tree_held;
     uint32_t stack, thread; /* set at birth */
-    uint64_t spare;
+    uint32_t origin;
+    uint32_t spare;
     uint32_t sizes[HEAP_SIZES];
 } __attribute__((aligned(64)));
 
@@ -136,15 +143,38 @@ struct heap_region {
 };
 
 /* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
- */
+ *
+ * `total` and `peak` are bytes << 16 | how many processes have left so far: one step takes a
+ * process out and numbers it, so whoever raises the peak knows, in the same word, who was still in
+ * the sum. */
 struct heap_tree {
     uint64_t magic;
     uint64_t tick; /* the collector's clock, some ms old */
     int64_t total __attribute__((aligned(64)));
     uint64_t peak, peak_time;
-    uint32_t epoch;
+    uint32_t epoch __attribute__((aligned(64)));
     uint32_t processes;
 };
+
+#define HEAP_TREE_SHIFT 16
+
+static inline int64_t heap_tree_bytes(int64_t word)
+{
+    return word >> HEAP_TREE_SHIFT;
+}
+
+/* Takes `bytes` out of the total for good; the number of who left. */
+static inline uint32_t heap_tree_leave(struct heap_tree *tree, int64_t bytes)
+{
+    int64_t by = 1 - bytes * (1 << HEAP_TREE_SHIFT);
+    return (uint32_t)__atomic_add_fetch(&tree->total, by, __ATOMIC_ACQ_REL) & 0xffff;
+}
+
+/* Whether the one that left as `number` was in the sum that made `peak`. */
+static inline bool heap_tree_has(uint64_t peak, uint32_t number)
+{
+    return (int16_t)(uint16_t)(number - peak) > 0;
+}
 
 static inline uint32_t heap_bucket(uint64_t size)
 {

@@ -37,6 +37,8 @@ enum record_type {
     RECORD_MODULE_NOTE = 23, /* why a module has no symbols */
     RECORD_CELLS = 24,       /* sums without times: thread, stack, count, value */
     RECORD_HEAP = 26,        /* a process's heap as a whole */
+    RECORD_DETAILS = 40,     /* what a cell of the heap is made of: by size, by thread, by time */
+    RECORD_SPANS = 27,       /* calls and the program's own spans: begin, end, marks */
 };
 
 /* Where code comes from. */
@@ -47,6 +49,7 @@ enum code_kind {
     CODE_JIT = 3,     /* perf map or jitdump */
     CODE_PYTHON = 4,  /* a source file run by an interpreter */
     CODE_UNKNOWN = 5, /* addresses outside every known mapping */
+    CODE_SPAN = 6,    /* names that the program gave: spans and marks */
     CODE_KINDS
 };
 
@@ -59,6 +62,23 @@ enum loss_reason {
     LOSS_DISK = 3,       /* could not be written */
     LOSS_STOPPED = 4,    /* the profiler had stopped itself */
     LOSS_REASONS
+};
+
+/* What the key of a detail means, its count and its value (bytes). */
+enum detail_kind {
+    DETAIL_SIZE = 0,     /* the least size of a class; allocations, none */
+    DETAIL_RELEASED = 1, /* a thread that freed, other than the one that allocated; frees, bytes */
+    DETAIL_GREW = 2,     /* until that time, since the one before; allocations, bytes */
+    DETAIL_SHRANK = 3,   /* the same; frees, bytes */
+    DETAIL_KINDS
+};
+
+/* What happens in a run of spans. */
+enum span_step {
+    SPAN_END = 0,   /* the innermost one that is open ends */
+    SPAN_BEGIN = 1, /* a frame follows */
+    SPAN_MARK = 2,  /* an instant; a frame follows */
+    SPAN_CUT = 3,   /* what was open is forgotten here; how many steps were lost follows */
 };
 
 enum note_level { NOTE_INFO = 0, NOTE_WARNING = 1, NOTE_LEVELS };

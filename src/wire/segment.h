@@ -37,6 +37,7 @@
 #define SEGMENT_BUILD_ID 20
 #define SEGMENT_DEPTH 4096        /* addresses in a sample, at most */
 #define SEGMENT_PYTHON_DEPTH 4096 /* Python frames in a sample, at most */
+#define SEGMENT_KERNEL_DEPTH 127  /* kernel addresses in a sample, at most */
 #define SEGMENT_TEXT_MAX 1024     /* bytes of a name or a path of Python code */
 #define SEGMENT_TABLE_MAX 65536   /* bytes of its line table */
 
@@ -121,8 +122,9 @@ struct segment_thread {
 } __attribute__((aligned(64)));
 
 /* Payload of SEGMENT_SAMPLE: these words, then the addresses, then the Python frames, two words
- * each: the code object's address; offset of the instruction (32 bits) | flags (32). Innermost
- * first. What the code object is stands in a SEGMENT_CODE before it in the same ring. */
+ * each: the code object's address; offset of the instruction (32 bits) | flags (32); then the
+ * kernel's addresses. Innermost first. What the code object is stands in a SEGMENT_CODE before it
+ * in the same ring. */
 struct segment_sample {
     uint64_t time;
     uint64_t value; /* CPU ns since the thread's previous sample */
@@ -135,12 +137,13 @@ struct segment_sample {
     uint16_t shared;        /* outermost addresses that are left out ... */
     uint16_t python_shared; /* ... and Python frames: the ring's sample before has the same */
     uint8_t python_whole;   /* the Python frames reach the outermost one */
-    uint8_t spare;
+    uint8_t kernel;         /* addresses in the kernel, which the thread was in */
 };
 
 enum segment_sample_flag {
     SAMPLE_LATE = 1,    /* the signal was held back: value is larger than a few intervals */
     SAMPLE_FOREIGN = 2, /* not on the thread's own stack: a coroutine, an alternate stack */
+    SAMPLE_GIL = 4,     /* the thread held its interpreter's lock */
 };
 
 /* Payload of SEGMENT_CODE: these words, then the bytes of name, path and line table, filled up to a
@@ -158,7 +161,8 @@ struct segment_code {
 #define SEGMENT_CODE_WORDS_MAX                                                                     \
     (sizeof(struct segment_code) / 8 + (2 * SEGMENT_TEXT_MAX + SEGMENT_TABLE_MAX) / 8)
 #define SEGMENT_SAMPLE_WORDS_MAX                                                                   \
-    (sizeof(struct segment_sample) / 8 + SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH)
+    (sizeof(struct segment_sample) / 8 + SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH +                \
+     SEGMENT_KERNEL_DEPTH)
 
 static inline uint64_t segment_word(uint64_t position, uint32_t generation, uint32_t type,
                                     uint32_t words)

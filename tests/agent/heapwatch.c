@@ -160,7 +160,7 @@ static void put_process(struct watch *w, const struct agents_process *p)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         json_put_uint(j, names[i], w->sum[i]);
     json_end(j);
-    __atomic_fetch_sub(&tree->total, heap_view_told(w->space->view), __ATOMIC_RELAXED);
+    heap_tree_leave(tree, heap_view_told(w->space->view));
     __atomic_fetch_sub(&tree->processes, 1, __ATOMIC_RELAXED);
 }
 
@@ -227,9 +227,9 @@ static int save(struct watch *w, const char *path)
     struct heap_tree *tree = agents_tree(w->agents);
     struct json *j = &w->json;
     json_end(j);
-    json_put_uint(j, "tree_peak", tree->peak);
+    json_put_uint(j, "tree_peak", tree->peak >> HEAP_TREE_SHIFT);
     json_put_uint(j, "tree_epoch", tree->epoch);
-    json_put_int(j, "tree_total", tree->total);
+    json_put_int(j, "tree_total", heap_tree_bytes(tree->total));
     json_put_uint(j, "refused", w->refused);
     json_end(j);
     json_finish(j);

@@ -90,7 +90,7 @@ def test_c3_sigstop(recorded, recording, alone):
 
 def test_c4_ring_overrun(harness):
     """More page faults than any ring holds: recorded and lost add up to what the kernel counted."""
-    recording = harness("faults", 30000, options=["-e", "page-faults"]).record()
+    recording = harness("faults", 30000, options=["-e", "page-faults@1"]).record()
     report = recording.report("--event", "page-faults")
     assert report.profiler["lost"] > 0
     assert 0 <= report.profiler["generated"] - int(recording.made.stdout) < 150

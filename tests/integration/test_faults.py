@@ -229,6 +229,23 @@ def test_t28_locked_memory(nobody, public_target, recording):
     assert report.share("main") > 90
 
 
+@pytest.mark.skipif(not shutil.which("musl-gcc"), reason="there is no musl to build a program with")
+@pytest.mark.parametrize("kind", [[], ["-static"]], ids=["dynamic", "static"])
+def test_t12_another_libc(harness, root, sonde_path, environment, tmp_path, kind):
+    """A program that the agent cannot live in runs as it does alone, also as part of a tree."""
+    program = tmp_path / "other"
+    subprocess.run(["musl-gcc", "-O1", "-g", *kind, "-o", program, root / "tests/targets/shares.c"],
+                   check=True)
+    harness(program, 300000, options=FAST).check().check_shares(most=60, some=30, least=10)
+    for options in (["--heap"], ["--heap", "--python"]):
+        run_of = harness("/bin/sh", "-c", f"{program} 1000; ls / && exit 3", options=options)
+        alone, under = run_of.alone(), run_of.record().made
+        assert (under.status, under.stdout) == (alone.status, alone.stdout)
+    refused = run([sonde_path, "run", "--heap", "-o", tmp_path / "r", "--", program, 1],
+                  env=environment)
+    assert refused.status == 125 and str(program) in refused.stderr
+
+
 @pytest.mark.usefixtures("without_asan")
 def test_t28_processes(nobody):
     made = nobody("run", "-o", nobody.folder / "r.sonde", "--", "true",

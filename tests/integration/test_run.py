@@ -170,7 +170,7 @@ def test_a_counter_that_is_not_there(sonde, tmp_path, event):
 
 
 def test_several_events(harness):
-    options = ["-e", "cpu,page-faults,context-switches@1"]
+    options = ["-e", "cpu,page-faults@1,context-switches@1"]
     recording = harness("faults", 500, 50, options=options).record()
     found = {row["event"]: row for row in recording.report(status=None).rows("accounting")}
     assert list(found) == ["cpu", "page-faults", "context-switches"]

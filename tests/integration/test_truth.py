@@ -144,8 +144,21 @@ def test_short_processes_are_all_there(harness):
     assert all(child["cpu_counted"] for child in children)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"),
-                    reason="the CPUs' clock needs root and a kernel that describes its types")
+by_bpf = pytest.mark.skipif(
+    os.geteuid() != 0 or not os.path.exists("/sys/kernel/btf/vmlinux"),
+    reason="the CPUs' clock needs root and a kernel that describes its types")
+
+
+@by_bpf
+def test_short_programs_keep_their_arguments(harness):
+    """Gone within a millisecond or two: the kernel has taken them down."""
+    script = "for i in 1 2 3 4 5 6 7 8; do /bin/true $i 'of eight'; done; exec /bin/true at last"
+    report = harness("/bin/sh", "-c", script).record().report("--processes")
+    found = [process["arguments"] for process in report.processes]
+    assert found == ["/bin/true at last"] + [f"/bin/true {i} of eight" for i in range(1, 9)]
+
+
+@by_bpf
 def test_short_processes_have_their_share(harness):
     """Half a period each: the clock meets every second of them."""
     report = harness("short", 400, 1000, options=["--rate", "499"]).report()
@@ -167,7 +180,7 @@ def faults_of(recording):
 
 def test_page_faults_are_all_recorded(harness):
     """Every one, where they do not come faster than they can be taken."""
-    options = ["-e", "page-faults", "--cpus", "0"]
+    options = ["-e", "page-faults@1", "--cpus", "0"]
     report, counted = faults_of(harness("faults", 300, 300, options=options).record())
     assert report.profiler["lost"] == 0
     assert counted == 300
@@ -177,6 +190,15 @@ def test_page_faults_are_all_recorded(harness):
 
 
 def test_page_faults_that_are_lost_are_counted(harness):
-    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults"]).record())
+    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults@1"]).record())
     assert report.profiler["lost"] > 0
     assert counted <= report.profiler["generated"] <= counted + STARTING
+
+
+def test_page_faults_in_a_burst(harness):
+    """By rate, each sample stands for as many as went by: nothing is lost, the sum is right."""
+    recording = harness("faults", 200000, options=["-e", "page-faults"]).record()
+    report, counted = recording.report("--event", "page-faults"), int(recording.made.stdout)
+    assert report.profiler["lost"] == 0
+    assert abs(report.facts("totals")["value"] - counted) < 0.1 * counted
+    assert report.share("touch_pages") > 90

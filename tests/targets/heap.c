@@ -305,6 +305,40 @@ static int endless(void)
     return 0;
 }
 
+NOINLINE static void *site_early(size_t size)
+{
+    void *block = malloc(size);
+    keep = block;
+    return block;
+}
+
+NOINLINE static void *site_late(size_t size)
+{
+    void *block = malloc(size);
+    keep = block;
+    return block;
+}
+
+/* A megabyte early and one late, and none at the end but a tenth of the first. */
+static int phases(void)
+{
+    static void *early[10], *late[10];
+    for (int i = 0; i < 10; i++)
+        early[i] = site_early(100000);
+    usleep(1500000);
+    for (int i = 0; i < 10; i++)
+        late[i] = site_late(100000);
+    usleep(1500000);
+    for (int i = 0; i < 10; i++) {
+        free(late[i]);
+        if (i)
+            free(early[i]);
+    }
+    usleep(500000);
+    say(20, 2000000, 100000, 2000000, 0);
+    return 0;
+}
+
 /* Many live blocks, for the tables' own size. */
 static int many(unsigned long count)
 {
@@ -320,7 +354,8 @@ int main(int argc, char **argv)
         int (*run)(void);
     } modes[] = {{"simple", simple},   {"chain", chain},     {"aligned", aligned},
                  {"across", across},   {"tree", tree},       {"inherited", inherited},
-                 {"handler", handler}, {"jumping", jumping}, {"endless", endless}};
+                 {"handler", handler}, {"jumping", jumping}, {"endless", endless},
+                 {"phases", phases}};
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return many(strtoul(argv[2], NULL, 10));
     for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++)

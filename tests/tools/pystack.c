@@ -46,6 +46,12 @@ static void print_thread(const struct cpython *py, const struct cpython_memory *
         print_frame(py, memory, &frame[i]);
 }
 
+static void print_name(void *context, uint64_t ident, const char *name)
+{
+    (void)context;
+    printf("name of %" PRIx64 ": %s\n", ident, name);
+}
+
 int main(int argc, char **argv)
 {
     static struct cpython_ahead ahead;
@@ -69,6 +75,8 @@ int main(int argc, char **argv)
         printf("its threads: %s\n", cpython_fault_text((int)count));
     for (ssize_t i = 0; i < count; i++)
         print_thread(&py, &memory, &thread[i]);
+    if (count > 0)
+        cpython_thread_names(&py, &memory, thread[0].interp, print_name, NULL);
     interpreter_module_close(&module);
     return count < 0;
 }

@@ -19,7 +19,7 @@ EVERYWHERE = {
 # Only commands print and decide how the process ends.
 PRINTS = ("printf", "puts", "putchar", "perror", "vprintf", "exit", "err", "errx", "warn", "warnx")
 # A forked child has no one to return to.
-MAY_EXIT = {"_exit": ("cmd", "main.c", "capture", "symbol"), "abort": ("base",)}
+MAY_EXIT = {"_exit": ("cmd", "main.c", "capture", "live", "symbol"), "abort": ("base",)}
 # Only with a handler does signal() differ from system to system.
 SIGNAL_HANDLER = re.compile(r"(?<![\w.>])signal\s*\((?![^;]*\bSIG_(?:DFL|IGN)\s*\))")
 CALL = re.compile(r"(?<![\w.>])(\w+)\s*\(")

@@ -54,6 +54,21 @@ static __attribute__((noinline)) void check_here(uint64_t high)
 
 static struct unwind_guesses guesses;
 
+/* The words that a walk read hold every return address that it found, in order. */
+static void check_trace(const struct unwind_call *call, uint64_t high, const struct stack *s)
+{
+    struct unwind_trace trace;
+    const uint64_t *words = (const uint64_t *)call->sp;
+    size_t at = 0;
+    assert_true(unwind_trace(&map, call, high, &cache, &trace));
+    for (size_t i = 1; i < s->count; i++, at++) {
+        while (at < trace.count && words[trace.word[at]] != s->address[i])
+            at++;
+        assert_true(at < trace.count);
+    }
+    assert_false(unwind_trace(&map, call, call->sp + 8, &cache, &trace));
+}
+
 /* The walk of a hook: from its caller on, the same as the full walk finds; at any stack end, and
  * when guesses come from another stack. Returns how many frames it had. */
 static __attribute__((noinline, optimize("no-omit-frame-pointer"))) size_t
@@ -74,6 +89,7 @@ check_callers(uint64_t high)
         assert_memory_equal(some.address, all.address + 1, some.count * sizeof(uint64_t));
         assert_true(hash == unwind_hash(some.address, some.count));
     }
+    check_trace(&call, high, &some);
     some.count =
         unwind_callers(&map, &call, high, &cache, &guesses, some.address, 2, &hash, &reason);
     assert_int_equal(some.count, 2);

@@ -1,0 +1,159 @@
+/* What was held at one time, or came about in a span and was left at its end; see heap.h. */
+#include <stdlib.h>
+
+#include "analyze/heap_internal.h"
+#include "analyze/peaks.h"
+#include "base/memory.h"
+
+/* Of the highest peak the recording has the exact stacks, whenever the history looked. */
+static void hold_highest(struct profile *p, const char *event)
+{
+    uint32_t from = profile_event_find(p, event);
+    uint32_t held = profile_event_add(p, HEAP_HELD, UNIT_BYTES, 0);
+    for (size_t i = 0, count = p->cells.len; i < count; i++) {
+        const struct profile_cell c = p->cells.data[i];
+        if (c.event == from)
+            profile_count(p, held, c.thread, c.stack, c.count, c.value);
+    }
+}
+
+int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
+                   uint64_t *time, struct error *err)
+{
+    struct selection s;
+    struct curve total;
+    struct peaks peaks;
+    int rc = selection_init(&s, p, NULL, err);
+    if (rc)
+        return rc;
+    curve_total(&total, &s);
+    peaks_init(&peaks, &total, o);
+    if (number == 0 || number > peaks.all.len)
+        rc =
+            error_set(err, FAULT_MISSING, "there is no peak %llu; `sonde report --peaks` lists %zu",
+                      (unsigned long long)number, peaks.all.len);
+    else
+        *time = peaks.all.data[number - 1].time;
+    bool highest = !rc && peaks.all.data[number - 1].value == total.highest;
+    const char *event = heap_peak_event(&s);
+    peaks_release(&peaks);
+    curve_release(&total);
+    selection_release(&s);
+    if (highest)
+        hold_highest(p, event);
+    else if (!rc)
+        heap_hold(p, 0, *time);
+    return rc;
+}
+
+/* The first point of the history at or after a time, which has what was done by then. */
+static uint64_t point_after(const struct profile *p, uint64_t time)
+{
+    uint64_t best = UINT64_MAX;
+    for (size_t i = 0; i < p->details.len; i++) {
+        const struct profile_detail *d = &p->details.data[i];
+        if (d->kind == DETAIL_GREW && d->key >= time && d->key < best)
+            best = d->key;
+    }
+    return best;
+}
+
+/* When each call, or one under it, allocated last before `to`, as the history knows it. */
+static uint64_t *last_times(const struct report *r, uint32_t event, uint64_t to)
+{
+    const struct profile *p = r->selection->profile;
+    const struct tree *t = r->tree;
+    uint64_t *last = memory_array(t->nodes.len + 1, sizeof *last);
+    to = point_after(p, to);
+    for (size_t i = 0; i < p->details.len; i++) {
+        const struct profile_detail *d = &p->details.data[i];
+        uint32_t node =
+            d->kind == DETAIL_GREW && d->key <= to ? tree_node_of(t, event, d->stack) : TREE_NONE;
+        if (node != TREE_NONE && d->key > last[node])
+            last[node] = d->key;
+    }
+    for (uint32_t i = (uint32_t)t->nodes.len; i-- > 1;) {
+        uint32_t parent = t->nodes.data[i].parent;
+        if (parent != TREE_NONE && last[i] > last[parent])
+            last[parent] = last[i];
+    }
+    return last;
+}
+
+enum { TOTAL, PERCENT, BLOCKS, LAST, CALL, PLACE, COLUMNS };
+
+static void put_call(struct view_section *s, const struct report *r, uint32_t node, uint64_t last)
+{
+    const struct profile *p = r->selection->profile;
+    const struct tree_node *n = &r->tree->nodes.data[node];
+    struct view_value *row = view_row(s, n->depth - 1, VIEW_PLAIN);
+    struct text place = TEXT_INIT;
+    row[TOTAL] = view_number(n->total);
+    row[PERCENT] = view_percent(n->total, r->selection->value);
+    row[BLOCKS] = view_number(n->total_count);
+    if (last)
+        row[LAST] = view_number(heap_time(p, last));
+    row[CALL] = view_text(s, tree_symbol(r->tree, node)->name);
+    tree_place(r->tree, node, &place);
+    if (place.len)
+        row[PLACE] = view_text(s, place.data);
+    text_release(&place);
+}
+
+static void section_calls(struct view *v, const struct report *r, const uint64_t *last)
+{
+    const struct view_column columns[COLUMNS] = {
+        [TOTAL] = {"total", "bytes", VIEW_BYTES},
+        [PERCENT] = {"percent", "%", VIEW_PERCENT},
+        [BLOCKS] = {"blocks", "blocks", VIEW_COUNT, 100},
+        [LAST] = {"last", "last grew", VIEW_DURATION},
+        [CALL] = {"call", "call", VIEW_TEXT},
+        [PLACE] = {"place", "source", VIEW_TEXT, 100, .cut = VIEW_CUT_START},
+    };
+    const struct tree *t = r->tree;
+    struct view_section *s = view_add_table(v, "calls", "Calls", columns, COLUMNS);
+    s->tree = true;
+    uint64_t least = (uint64_t)((double)r->selection->value * r->min / 100);
+    for (uint32_t node = t->nodes.data[0].first_child; node != TREE_NONE;) {
+        const struct tree_node *n = &t->nodes.data[node];
+        bool shown = n->total && n->total >= least && (!r->depth || n->depth <= r->depth);
+        if (shown)
+            put_call(s, r, node, last[node]);
+        else
+            s->omitted++;
+        uint32_t next = shown ? n->first_child : TREE_NONE;
+        for (uint32_t at = node; next == TREE_NONE && at;) {
+            next = t->nodes.data[at].next;
+            at = t->nodes.data[at].parent;
+        }
+        node = next;
+    }
+}
+
+void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t to, bool calls)
+{
+    struct heap_part part;
+    const struct profile *p = r->selection->profile;
+    heap_part_init(&part, r, HEAP_HELD);
+    view_init(v, "held", from ? "grown and not freed" : "held", calls ? "calls" : "functions");
+    struct view_section *s = view_add(v, VIEW_FACTS, "held", "");
+    view_fact(s, "held", "bytes", "bytes", VIEW_BYTES, view_number(part.selection.value));
+    view_fact(s, "held", "blocks", "blocks", VIEW_COUNT, view_number(part.selection.count))->after =
+        report_plural(part.selection.count, " block", " blocks");
+    if (from)
+        view_fact(s, "time", "from", "from", VIEW_DURATION, view_number(from))->before =
+            "allocated after ";
+    uint64_t end = heap_time(p, p->end);
+    view_fact(s, "time", "to", "to", VIEW_DURATION, view_number(to ? to : end))->before =
+        from ? "not freed by " : "at ";
+    if (calls) {
+        uint64_t *last =
+            last_times(&part.r, profile_event_find(p, HEAP_HELD), to ? p->start + to : UINT64_MAX);
+        section_calls(v, &part.r, last);
+        free(last);
+    } else {
+        section_functions(v, &part.r);
+        section_stacks(v, &part.r, "stacks", "Stacks", r->top);
+    }
+    heap_part_release(&part);
+}

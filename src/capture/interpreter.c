@@ -1,0 +1,326 @@
+/* See interpreter.h. */
+#include "capture/interpreter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "capture/elf_names.h"
+#include "cpython/cpython.h"
+
+#define THREADS_MAX 4096
+#define DEPTH SEGMENT_PYTHON_DEPTH
+#define LOCK_BYTES 256 /* of a _gil_runtime_state, and more */
+#define MS 1000000ull
+#define THREADS_AGE (250 * MS) /* how long the list of threads is believed */
+#define THREADS_PAUSE (5 * MS) /* and how soon it is read again for one that is not on it */
+#define CODE_AGE (100 * MS)    /* how long an address is believed to hold the same code */
+
+struct interpreter {
+    pid_t pid;
+    struct cpython py;
+    struct cpython_memory memory;
+    struct cpython_ahead ahead;
+    uint64_t eval_end, runtime_end;
+    uint64_t lock, lock_looked; /* where the lock is, from 3.12 on */
+    uint64_t tasks, tasks_looked;
+    struct python_process *process;
+    struct python_thread *thread;
+    struct map checked; /* code -> when it was last seen to be the same */
+    struct cpython_thread list[THREADS_MAX];
+    size_t threads;
+    uint64_t threads_read;
+    struct cpython_frame walked[DEPTH];
+    uint32_t frame[DEPTH], flags[DEPTH];
+    uint8_t table[SEGMENT_TABLE_MAX];
+};
+
+void interpreter_modules_release(struct interpreter_modules *m)
+{
+    for (size_t i = 0; m->by_module.len && i <= m->by_module.mask; i++)
+        if (m->by_module.slots[i].used)
+            elf_names_free((struct elf_names *)(uintptr_t)m->by_module.slots[i].value);
+    map_release(&m->by_module);
+}
+
+static bool is_python_file(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
+}
+
+/* The module's names if it has an interpreter in it, else NULL. */
+static const struct elf_names *names_of(struct interpreter_modules *known, const struct module *m)
+{
+    bool added;
+    uint64_t address, size;
+    uint64_t *at = map_put(&known->by_module, (uint64_t)(uintptr_t)m, 0, 0, &added);
+    if (!added)
+        return (const struct elf_names *)(uintptr_t)*at;
+    struct elf_names *names =
+        m->kind == CODE_NATIVE && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
+    if (names && !elf_names_find(names, "_PyEval_EvalFrameDefault", &address, &size) &&
+        !elf_names_find(names, "PyEval_EvalFrameEx", &address, &size)) {
+        elf_names_free(names);
+        names = NULL;
+    }
+    *at = (uint64_t)(uintptr_t)names;
+    return names;
+}
+
+struct lookup {
+    const struct elf_names *names;
+    uint64_t bias;
+};
+
+static bool symbol(void *context, const char *name, uint64_t *address)
+{
+    const struct lookup *l = context;
+    uint64_t size;
+    if (!elf_names_find(l->names, name, address, &size))
+        return false;
+    *address += l->bias;
+    return true;
+}
+
+static uint64_t end_of(const struct lookup *l, const char *name)
+{
+    uint64_t address = 0, size = 0;
+    return elf_names_find(l->names, name, &address, &size) ? address + l->bias + size : 0;
+}
+
+static struct interpreter *open_module(const struct lookup *l, const char *path, pid_t pid,
+                                       int *fault)
+{
+    struct interpreter *i = memory_alloc(sizeof *i);
+    struct lookup copy = *l;
+    struct cpython_module module = {.path = path, .symbol = symbol, .ctx = &copy};
+    i->pid = pid;
+    cpython_memory_remote(&i->memory, pid, &i->ahead);
+    *fault = cpython_open(&i->py, &module, &i->memory);
+    if (*fault) {
+        free(i);
+        return NULL;
+    }
+    i->eval_end = end_of(l, "_PyEval_EvalFrameDefault");
+    i->runtime_end = end_of(l, "_PyRuntime");
+    return i;
+}
+
+struct interpreter *interpreter_open(struct interpreter_modules *known, struct writer *writer,
+                                     struct modules *modules, pid_t pid, const struct space *space,
+                                     int *fault)
+{
+    *fault = 0;
+    for (size_t k = 0; k < space->maps.len; k++) {
+        const struct space_mapping *m = &space->maps.data[k];
+        struct lookup l = {.names = names_of(known, m->module), .bias = m->bias};
+        if (!l.names)
+            continue;
+        struct interpreter *i = open_module(&l, m->module->path, pid, fault);
+        if (!i)
+            return NULL;
+        struct agents_process like = {.pid = pid, .python_lines = i->py.layout.lines};
+        i->process = python_process_new(writer, modules, &like);
+        i->thread = python_thread_new();
+        return i;
+    }
+    return NULL;
+}
+
+void interpreter_free(struct interpreter *i)
+{
+    if (!i)
+        return;
+    python_process_free(i->process);
+    python_thread_free(i->thread);
+    map_release(&i->checked);
+    free(i);
+}
+
+void interpreter_loop(const struct interpreter *i, uint64_t *start, uint64_t *end)
+{
+    *start = i->py.eval;
+    *end = i->eval_end;
+}
+
+static void threads_read(struct interpreter *i, uint64_t now)
+{
+    ssize_t n = cpython_threads(&i->py, &i->memory, i->pid, i->list, THREADS_MAX);
+    i->threads = n > 0 ? (size_t)n : 0;
+    i->threads_read = now;
+}
+
+static const struct cpython_thread *find_listed(const struct interpreter *i, pid_t tid)
+{
+    for (size_t k = 0; k < i->threads; k++)
+        if (i->list[k].native_id == (uint64_t)tid)
+            return &i->list[k];
+    return NULL;
+}
+
+static const struct cpython_thread *thread_of(struct interpreter *i, pid_t tid)
+{
+    uint64_t now = clock_now();
+    if (now - i->threads_read > THREADS_AGE)
+        threads_read(i, now);
+    const struct cpython_thread *t = find_listed(i, tid);
+    if (t || now - i->threads_read < THREADS_PAUSE)
+        return t;
+    threads_read(i, now);
+    return find_listed(i, tid);
+}
+
+/* Makes the code's name and lines known if they are not, or are another's. */
+static void introduce(struct interpreter *i, uint64_t code, uint64_t now)
+{
+    bool added;
+    uint64_t *checked = map_put(&i->checked, code, 0, 0, &added);
+    if (!added && now - *checked < CODE_AGE)
+        return;
+    *checked = now;
+    struct cpython_code c;
+    if (cpython_code_read(&i->py, &i->memory, code, &c) != 0)
+        return;
+    ssize_t size = cpython_table_read(&i->memory, &c, i->table, sizeof i->table);
+    struct agents_code told = {.code = code,
+                               .stamp = c.stamp,
+                               .first_line = c.first_line,
+                               .name = c.qualname,
+                               .path = c.filename,
+                               .name_len = strlen(c.qualname),
+                               .path_len = strlen(c.filename),
+                               .table = i->table,
+                               .table_len = size > 0 ? (uint32_t)size : 0};
+    python_on_code(i->process, i->thread, &told);
+}
+
+static void introduce_task(struct interpreter *i, const struct cpython_task *task)
+{
+    uint64_t stamp = 1469598103934665603ull;
+    for (const char *c = task->name; *c; c++)
+        stamp = (stamp ^ (uint8_t)*c) * 1099511628211ull;
+    struct agents_code told = {.code = task->task | 1,
+                               .stamp = stamp,
+                               .name = task->name,
+                               .path = "",
+                               .name_len = strlen(task->name),
+                               .table = i->table};
+    python_on_code(i->process, i->thread, &told);
+}
+
+static size_t add_task(struct interpreter *i, uint64_t interp, size_t count, uint64_t now)
+{
+    struct cpython_task task;
+    size_t k = 0;
+    while (k < count && !(i->walked[k].flags & CPYTHON_FRAME_GENERATOR))
+        k++;
+    if (k == count)
+        return count;
+    if (!i->tasks && now - i->tasks_looked > CODE_AGE) {
+        i->tasks_looked = now;
+        if (cpython_tasks(&i->py, &i->memory, interp, &i->tasks) != 0)
+            i->tasks = 0;
+    }
+    if (!i->tasks || cpython_task(&i->py, &i->memory, i->tasks, i->walked, count, &task) != 0)
+        return count;
+    size_t more = cpython_task_insert(i->walked, count, DEPTH, &task);
+    if (more > count)
+        introduce_task(i, &task);
+    return more;
+}
+
+enum interpreter_answer interpreter_walk(struct interpreter *i, pid_t tid,
+                                         struct interpreter_stack *out)
+{
+    const struct cpython_thread *t = thread_of(i, tid);
+    uint64_t now = clock_now(), holder = 0;
+    struct cpython_end end;
+    *out = (struct interpreter_stack){.frame = i->frame, .flags = i->flags};
+    if (!t)
+        return INTERPRETER_NONE;
+    out->gil = cpython_gil(&i->py, &i->memory, t->interp, &holder) == 0 && holder == t->state;
+    size_t count = cpython_walk(&i->py, &i->memory, t->state, i->walked, DEPTH, &end);
+    if (end.reason != CPYTHON_COMPLETE && end.reason != CPYTHON_DEPTH)
+        return INTERPRETER_REJECTED;
+    if (!count)
+        return INTERPRETER_NONE;
+    for (size_t k = 0; k < count; k++)
+        introduce(i, i->walked[k].code, now);
+    out->count = add_task(i, t->interp, count, now);
+    out->whole = end.reason == CPYTHON_COMPLETE;
+    for (size_t k = 0; k < out->count; k++) {
+        i->frame[k] = python_frame(i->process, i->thread, i->walked[k].code, i->walked[k].lasti);
+        i->flags[k] = i->walked[k].flags;
+    }
+    return INTERPRETER_READ;
+}
+
+struct naming {
+    struct interpreter *interpreter;
+    void (*each)(void *context, pid_t tid, const char *name);
+    void *context;
+};
+
+static void on_name(void *context, uint64_t ident, const char *name)
+{
+    struct naming *n = context;
+    const struct interpreter *i = n->interpreter;
+    for (size_t k = 0; k < i->threads; k++)
+        if (i->list[k].ident == ident)
+            n->each(n->context, (pid_t)i->list[k].native_id, name);
+}
+
+void interpreter_names(struct interpreter *i,
+                       void (*each)(void *context, pid_t tid, const char *name), void *context)
+{
+    struct naming n = {.interpreter = i, .each = each, .context = context};
+    threads_read(i, clock_now());
+    for (size_t k = 0; k < i->threads; k++)
+        if (k == 0 || i->list[k].interp != i->list[k - 1].interp)
+            cpython_thread_names(&i->py, &i->memory, i->list[k].interp, on_name, &n);
+}
+
+pid_t interpreter_holder(struct interpreter *i)
+{
+    uint64_t state = 0;
+    if (cpython_gil(&i->py, &i->memory, 0, &state) != 0 || !state)
+        return 0;
+    for (int again = 0; again < 2; again++) {
+        for (size_t k = 0; k < i->threads; k++)
+            if (i->list[k].state == state)
+                return (pid_t)i->list[k].native_id;
+        threads_read(i, clock_now());
+    }
+    return 0;
+}
+
+bool interpreter_is_lock(struct interpreter *i, uint64_t address)
+{
+    const struct layout *l = &i->py.layout;
+    if (l->interp_gil == LAYOUT_ABSENT)
+        return i->py.runtime && address - i->py.runtime < i->runtime_end - i->py.runtime;
+    uint64_t interp = 0, now = clock_now();
+    if (!i->lock && now - i->lock_looked > CODE_AGE) {
+        const struct cpython_piece first = {i->py.interpreters, &interp, 8};
+        i->lock_looked = now;
+        if (i->memory.read(i->memory.ctx, &first, 1) == 1 && interp) {
+            const struct cpython_piece lock = {interp + l->interp_gil, &i->lock, 8};
+            if (i->memory.read(i->memory.ctx, &lock, 1) != 1)
+                i->lock = 0;
+        }
+    }
+    return i->lock && address - i->lock < LOCK_BYTES;
+}
+
+pid_t interpreter_mutex_holder(struct interpreter *i, uint64_t address)
+{
+    /* glibc's pthread_mutex_t: the futex (2: somebody waits), how often, who has it. */
+    int32_t word[3] = {0};
+    const struct cpython_piece piece = {address, word, sizeof word};
+    if (address % 4 || i->memory.read(i->memory.ctx, &piece, 1) != 1 || word[0] != 2)
+        return 0;
+    return find_listed(i, word[2]) ? word[2] : 0;
+}

@@ -1,0 +1,68 @@
+/* Sessions that run; see sessions.h. */
+#include "cmd/sessions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/rendezvous.h"
+
+#define PATIENCE 3
+
+/* Is there such a process in what the session says of itself? */
+static bool records(pid_t session, long pid)
+{
+    struct text socket = TEXT_INIT, status = TEXT_INIT;
+    char wanted[32];
+    rendezvous_path(session, "control", &socket);
+    snprintf(wanted, sizeof wanted, "\"pid\":%ld,", pid);
+    bool found = control_ask(socket.data, "status", PATIENCE, &status, NULL) == 0 &&
+                 strstr(status.data, wanted);
+    text_release(&socket);
+    text_release(&status);
+    return found;
+}
+
+static pid_t choose(const struct rendezvous_list *list, const char *who, long pid,
+                    struct error *err)
+{
+    for (size_t i = 0; who && i < list->len; i++)
+        if (list->data[i] == pid)
+            return list->data[i];
+    for (size_t i = 0; who && i < list->len; i++)
+        if (records(list->data[i], pid))
+            return list->data[i];
+    if (!who && list->len == 1)
+        return list->data[0];
+    if (who)
+        return (pid_t)error_set(err, FAULT_MISSING,
+                                "no session %s runs here, and none records a process of that "
+                                "number",
+                                who);
+    if (!list->len)
+        return (pid_t)error_set(err, FAULT_MISSING,
+                                "no session runs here: start one with 'sonde run' or 'sonde "
+                                "attach'");
+    struct text names = TEXT_INIT;
+    for (size_t i = 0; i < list->len && i < 20; i++)
+        text_format(&names, "%s%d", i ? ", " : "", list->data[i]);
+    error_set(err, FAULT_USAGE, "several sessions run here: name one of %s", names.data);
+    text_release(&names);
+    return FAULT_USAGE;
+}
+
+int sessions_find(const char *who, const char *name, struct text *path, struct error *err)
+{
+    struct rendezvous_list list = {0};
+    char *end = NULL;
+    long pid = who ? strtol(who, &end, 10) : 0;
+    if (who && (*end || pid <= 0 || pid > INT32_MAX))
+        return error_set(err, FAULT_USAGE, "'%s' is not the number of a session or a process", who);
+    rendezvous_sessions(&list);
+    pid_t session = choose(&list, who, pid, err);
+    vector_release(&list);
+    if (session < 0)
+        return session;
+    rendezvous_path(session, name, path);
+    return 0;
+}

@@ -1,0 +1,95 @@
+"""What memory is made of: sizes, threads that free, ages, and what was held at any time of a run."""
+
+import re
+
+import pytest
+
+from test_heap_report import record  # noqa: F401  the fixture
+
+
+@pytest.fixture
+def phases(record):  # noqa: F811
+    return record("phases")
+
+
+def functions(sections):
+    return {row["name"]: row["self"] for row in sections["functions"]["rows"] if row["self"]}
+
+
+def site(rows, name, column="value"):
+    return sum(row[column] for row in rows if row["stack"].startswith(name))
+
+
+def test_sizes(record):  # noqa: F811
+    heap = record("simple")
+    sections = heap.report("--sizes")
+    count = {row["least"]: row["count"] for row in sections["sizes"]["rows"]}
+    assert count[64] == 3010  # 3000 of 100 bytes and 10 of 64
+    assert sum(count.values()) == heap.truth["allocations"]
+    assert sum(row["count"] for row in sections["stacks"]["rows"]) == heap.truth["allocations"]
+
+
+def test_each_thread_frees_what_its_neighbour_allocated(record):  # noqa: F811
+    heap = record("across")
+    rows = heap.report("--ownership")["ownership"]["rows"]
+    given = [row for row in rows if row["from_tid"] != row["by_tid"] and row["count"] >= 1000]
+    assert sorted(row["count"] for row in given) == [1000] * 4
+    assert sum(row["value"] for row in given) == heap.truth["bytes"]
+    assert len({row["from_tid"] for row in given}) == len({row["by_tid"] for row in given}) == 4
+    stacks = heap.report("--ownership")["stacks"]["rows"]
+    assert site(stacks, "site_malloc") == heap.truth["bytes"]
+
+
+def test_held_at_a_time(phases):
+    assert functions(phases.report("--heap", "--at", "1s"))["site_early"] == 1000000
+    assert "site_late" not in functions(phases.report("--heap", "--at", "1s"))
+    later = functions(phases.report("--heap", "--at", "2500ms"))
+    assert later["site_early"] == later["site_late"] == 1000000
+
+
+def test_grown_in_a_span(phases):
+    """What was there before is not in it, what went before its end neither."""
+    grown = functions(phases.report("--heap", "--from", "1s", "--to", "2500ms"))
+    assert grown == {"site_late": 1000000}
+    assert "site_late" not in functions(phases.report("--heap", "--from", "1s"))
+
+
+def test_calls_under_a_peak(phases):
+    peak, = phases.report("--peaks")["peaks"]["rows"]
+    assert peak["value"] == 2000000
+    rows = phases.report("--peaks", "--event", "1")["calls"]["rows"]
+    late = next(row for row in rows if row["call"] == "site_late")
+    early = next(row for row in rows if row["call"] == "site_early")
+    assert late["total"] == early["total"] == 1000000
+    assert early["last"] < 1e9 < late["last"]
+    assert next(row for row in rows if row["call"] == "phases")["total"] >= 2000000
+
+
+def test_no_such_peak(phases):
+    done = phases.sonde("report", phases.path, "--peaks", "--event", "7")
+    assert done.status == 1 and "there is no peak 7" in done.stderr
+    done = phases.sonde("report", phases.path, "--peaks", "--event", "cpu")
+    assert done.status == 2 and "number of a peak" in done.stderr
+
+
+def test_ages(phases):
+    sections = phases.report("--ages")
+    old = next(row for row in sections["stacks"]["rows"] if row["stack"].startswith("site_early"))
+    assert old["value"] == 100000
+    assert old["half"] > 3e9
+    classes = {row["least"]: row["value"] for row in sections["ages"]["rows"]}
+    assert classes[10 ** 9] >= 100000
+
+
+def test_short_lived(record):  # noqa: F811
+    """Three rounds of a thousand blocks, freed in milliseconds."""
+    rows = record("simple").report("--ages")["short_lived"]["rows"]
+    assert site(rows, "site_malloc") >= 300000
+
+
+def test_tables_of_people(phases):
+    for options in (["--sizes"], ["--ownership"], ["--ages"], ["--heap", "--at", "1s"],
+                    ["--peaks", "--event", "1"]):
+        done = phases.sonde("report", phases.path, *options)
+        assert done.status == 0, done
+        assert not re.search(r"nan|-1\b|[0-9]{19}", done.stdout), done.stdout

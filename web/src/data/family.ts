@@ -1,0 +1,73 @@
+// The process tree with what each used: its rows, in the order of a walk.
+
+import { forEachRow, type Choice } from './sums.ts';
+import type { Recording } from './recording.ts';
+
+export interface ProcessRow {
+  process: number;
+  depth: number;
+  children: number;
+  threads: number[];
+  self: number; // of the chosen value
+  peakRss: number;
+  heapPeak: number;
+  heapLive: number;
+  hasHeap: boolean;
+}
+
+/** Sums of a choice by thread. */
+export function byThread(r: Recording, choice: Choice): { value: Float64Array; count: Float64Array } {
+  const value = new Float64Array(r.head.threads.length);
+  const count = new Float64Array(r.head.threads.length);
+  forEachRow(r, choice, (_s, _c, _e, thread, n, v) => {
+    value[thread] += v;
+    count[thread] += n;
+  });
+  return { value, count };
+}
+
+export function family(r: Recording, choice: Choice): ProcessRow[] {
+  const { processes, threads } = r.head;
+  const sums = byThread(r, { ...choice, threads: null });
+  const rows: ProcessRow[] = processes.map((p, process) => ({
+    process, depth: 0, children: 0, threads: [], self: 0, peakRss: p.max_rss, heapPeak: 0, heapLive: 0, hasHeap: false,
+  }));
+  threads.forEach((t, i) => {
+    rows[t.process].threads.push(i);
+    rows[t.process].self += sums.value[i];
+  });
+  for (const h of r.head.heaps) {
+    const row = rows[h.process];
+    if (!row) continue;
+    row.hasHeap = true;
+    row.heapPeak = Math.max(row.heapPeak, h.peak);
+    row.heapLive += h.live;
+  }
+  for (const c of r.curves) {
+    if (c.process < 0 || c.thread >= 0 || !c.values.length) continue;
+    const row = rows[c.process];
+    if (c.name === 'rss') for (const v of c.values) row.peakRss = Math.max(row.peakRss, v);
+  }
+  return walk(rows, processes.map((p) => p.parent));
+}
+
+function walk(rows: ProcessRow[], parents: number[]): ProcessRow[] {
+  const children: number[][] = rows.map(() => []);
+  const out: ProcessRow[] = [];
+  const roots: number[] = [];
+  parents.forEach((parent, i) => (parent >= 0 && parent < i ? children[parent] : roots).push(i));
+  const todo = roots.reverse().map((i) => [i, 0] as [number, number]);
+  for (let next; (next = todo.pop()); ) {
+    const [i, depth] = next;
+    out.push({ ...rows[i], depth, children: children[i].length });
+    for (const child of children[i].reverse()) todo.push([child, depth + 1]);
+  }
+  return out;
+}
+
+/** "exit 0", "SIGKILL", "running". */
+export function howItEnded(p: { ended: boolean; status?: number; signal?: string }, live: boolean): string {
+  if (!p.ended) return live ? 'running' : 'still ran';
+  if (p.signal) return `SIG${p.signal}`;
+  return p.status === undefined ? 'ended' : `exit ${p.status}`;
+}

@@ -1,0 +1,60 @@
+// Numbers for people, as `sonde report` prints them.
+
+export function count(n: number): string {
+  return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, '\u2009');
+}
+
+function digits(v: number): string {
+  const a = Math.abs(v);
+  return v.toFixed(a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2);
+}
+
+export function duration(ns: number): string {
+  const a = Math.abs(ns);
+  if (a < 1e3) return `${Math.round(ns)} ns`;
+  if (a < 1e6) return `${digits(ns / 1e3)} µs`;
+  if (a < 1e9) return `${digits(ns / 1e6)} ms`;
+  if (a < 120e9) return `${digits(ns / 1e9)} s`;
+  const s = Math.round(a / 1e9);
+  const sign = ns < 0 ? '-' : '';
+  const two = (v: number) => v.toString().padStart(2, '0');
+  if (s < 3600) return `${sign}${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  return `${sign}${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+}
+
+export function bytes(n: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let v = n;
+  let unit = 0;
+  while (Math.abs(v) >= 1024 && unit < units.length - 1) {
+    v /= 1024;
+    unit++;
+  }
+  return unit ? `${digits(v)} ${units[unit]}` : `${count(n)} B`;
+}
+
+export function value(v: number, unit: string): string {
+  return unit === 'ns' ? duration(v) : unit === 'bytes' ? bytes(v) : count(v);
+}
+
+/** With its sign, also when it grows. */
+export function change(v: number, unit: string): string {
+  return v > 0 ? `+${value(v, unit)}` : v < 0 ? `−${value(-v, unit)}` : value(0, unit);
+}
+
+export function percent(part: number, whole: number): string {
+  const p = whole ? (100 * part) / whole : 0;
+  if (p > 0 && p < 0.01) return '<0.01 %';
+  return `${p.toFixed(p < 10 ? 2 : 1)} %`;
+}
+
+/** A time on an axis, as exact as the distance between two marks asks for. */
+export function moment(ns: number, step: number): string {
+  if (step >= 1e9) return `${(ns / 1e9).toFixed(0)} s`;
+  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : `${(ns / 1e6).toFixed(0)} ms`;
+  return ns >= 1e9 ? `${(ns / 1e9).toFixed(6)} s` : `${(ns / 1e3).toFixed(0)} µs`;
+}
+
+export function plural(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}

@@ -1,0 +1,184 @@
+// A recording as the page holds it: who ran, what code there is, sums by stack and over time.
+// Whole documents and deltas go the same way; everything refers to everything by number.
+
+import type { CurveHead, Doc, Head } from './decode.ts';
+import { floats, words } from './growing.ts';
+
+export const enum Kind {
+  Elf,
+  Kernel,
+  Vdso,
+  Jit,
+  Python,
+  Unknown,
+}
+
+export interface Curve extends CurveHead {
+  times: number[];
+  values: number[];
+}
+
+/** Sums in columns: `bucket` only of rows over time. */
+class Rows {
+  event = words();
+  thread = words();
+  stack = words();
+  count = floats();
+  value = floats();
+  bucket = words();
+
+  get length(): number {
+    return this.event.length;
+  }
+
+  add(doc: Doc, prefix: string): void {
+    const event = doc.column(`${prefix}.event`);
+    const count = doc.column(`${prefix}.count`);
+    const value = doc.column(`${prefix}.value`);
+    const periods = doc.head.events.map((e) => e.period);
+    for (let i = 0; i < value.length; i++) value[i] += count[i] * periods[event[i]];
+    this.event.append(event);
+    this.thread.append(doc.column(`${prefix}.thread`));
+    this.stack.append(doc.column(`${prefix}.stack`));
+    this.count.append(count);
+    this.value.append(value);
+    this.bucket.append(doc.column(`${prefix}.bucket`));
+  }
+}
+
+export class Recording {
+  head!: Head;
+  strings: string[] = [];
+  moduleName: string[] = [];
+  modulePath: string[] = [];
+  moduleNote: string[] = [];
+  moduleKind: number[] = [];
+
+  symbolName = words();
+  symbolModule = words(); // number + 1
+  symbolFile = words();
+  symbolLine = words();
+  symbolNameless = words();
+
+  frameFirst = words();
+  frameSteps = words();
+  stepSymbol = words();
+  stepLine = words();
+
+  stackParent = words();
+  stackFrame = words();
+
+  cells = new Rows();
+  times = new Rows();
+  /** Rows of time that were folded up to an ancestor have the lowest bit of `stack` set. */
+  width = 1;
+  curves: Curve[] = [];
+
+  /** Frames that had names before got others: trees must be built anew. */
+  renamed = 0;
+  sequence = 0;
+
+  apply(doc: Doc): void {
+    const { head } = doc;
+    const tables = this.head?.tables;
+    this.head = head;
+    if (!head.tables) head.tables = tables;
+    this.sequence = head.sequence;
+    this.takeNames(doc);
+    this.takeFrames(doc);
+    this.takeStacks(doc);
+    this.takeTimes(doc);
+    this.cells.add(doc, 'cell');
+    this.takeCurves(doc);
+  }
+
+  symbolText(symbol: number): string {
+    return this.strings[this.symbolName.data[symbol]] ?? '';
+  }
+
+  /** Number of the symbol's module, or -1. */
+  moduleOf(symbol: number): number {
+    return this.symbolModule.data[symbol] - 1;
+  }
+
+  kindOf(symbol: number): Kind {
+    const module = this.moduleOf(symbol);
+    return module < 0 ? Kind.Unknown : this.moduleKind[module];
+  }
+
+  /** "src/app.c:12" or "". */
+  placeOf(symbol: number, line = 0): string {
+    const file = this.strings[this.symbolFile.data[symbol]] ?? '';
+    const at = line || this.symbolLine.data[symbol];
+    return file && at ? `${file}:${at}` : file;
+  }
+
+  private takeNames(doc: Doc): void {
+    const { from, strings } = doc.head;
+    for (let i = 0; i < strings.length; i++) this.strings[from.strings + i] = strings[i];
+    const text = (column: string) => Array.from(doc.column(column), (s) => this.strings[s] ?? '');
+    const put = (to: unknown[], values: unknown[]) => {
+      for (let i = 0; i < values.length; i++) to[from.modules + i] = values[i];
+    };
+    put(this.moduleName, text('module.name'));
+    put(this.modulePath, text('module.path'));
+    put(this.moduleNote, text('module.note'));
+    put(this.moduleKind, Array.from(doc.column('module.kind')));
+    this.symbolName.putAt(from.symbols, doc.column('symbol.name'));
+    this.symbolModule.putAt(from.symbols, doc.column('symbol.module'));
+    this.symbolFile.putAt(from.symbols, doc.column('symbol.file'));
+    this.symbolLine.putAt(from.symbols, doc.column('symbol.line'));
+    this.symbolNameless.putAt(from.symbols, doc.column('symbol.nameless'));
+  }
+
+  private takeFrames(doc: Doc): void {
+    const at = doc.column('frame.at');
+    const steps = doc.column('frame.steps');
+    let first = this.stepSymbol.length;
+    this.stepSymbol.append(doc.column('step.symbol'));
+    this.stepLine.append(doc.column('step.line'));
+    for (let i = 0; i < at.length; i++) {
+      if (at[i] < this.frameFirst.length) this.renamed++;
+      this.frameFirst.putAt(at[i], [first]);
+      this.frameSteps.putAt(at[i], [steps[i]]);
+      first += steps[i];
+    }
+  }
+
+  private takeStacks(doc: Doc): void {
+    const { from } = doc.head;
+    const up = doc.column('stack.up');
+    for (let i = 0; i < up.length; i++) up[i] = Math.max(0, from.stacks + i - up[i]);
+    this.stackParent.putAt(from.stacks, up);
+    this.stackFrame.putAt(from.stacks, doc.column('stack.frame'));
+  }
+
+  private takeTimes(doc: Doc): void {
+    const width = doc.head.buckets.width;
+    const before = this.times.length;
+    const wider = Math.max(width, before ? this.width : 0);
+    const { bucket } = this.times;
+    if (before && wider > this.width)
+      for (let i = 0; i < before; i++)
+        bucket.data[i] = Math.floor((bucket.data[i] * this.width) / wider);
+    this.times.add(doc, 'time');
+    if (wider > width)
+      for (let i = before; i < this.times.length; i++)
+        bucket.data[i] = Math.floor((bucket.data[i] * width) / wider);
+    this.width = wider;
+  }
+
+  private takeCurves(doc: Doc): void {
+    const times = doc.column('curve.time');
+    const values = doc.column('curve.value');
+    let at = 0;
+    for (const head of doc.head.curves) {
+      let curve = this.curves.find((c) => c.number === head.number);
+      if (!curve) this.curves.push((curve = { ...head, times: [], values: [] }));
+      for (let i = 0; i < head.points; i++, at++) {
+        curve.times.push(times[at]);
+        curve.values.push(values[at]);
+      }
+    }
+  }
+}

@@ -1,0 +1,58 @@
+// Curves computed from rows of time, and curves of several sources on one axis.
+
+import type { Curve, Recording } from './recording.ts';
+
+export interface Usage {
+  times: number[];
+  values: number[];
+}
+
+/** How many CPUs were busy (or how often something happened a second), in at most `most` steps. */
+export function usage(r: Recording, events: number[], mask: Uint8Array | null, most = 400): Usage {
+  const chosen = new Uint8Array(r.head.events.length);
+  for (const e of events) chosen[e] = 1;
+  const extent = Math.max(r.head.meta.duration, 1);
+  const least = Math.max(r.width, ...events.map((e) => (r.head.events[e].unit === 'ns' ? r.head.events[e].period * 10 : 0)));
+  const steps = Math.max(1, Math.floor(extent / Math.max(least, extent / most)));
+  const step = extent / steps;
+  const sums = new Float64Array(steps);
+  const { event, thread, bucket, value } = r.times;
+  for (let i = 0; i < r.times.length; i++) {
+    if (!chosen[event.data[i]] || (mask && !mask[thread.data[i]])) continue;
+    sums[Math.min(steps - 1, Math.floor((bucket.data[i] * r.width) / step))] += value.data[i];
+  }
+  const ns = events.length > 0 && r.head.events[events[0]].unit === 'ns';
+  const times: number[] = [];
+  const values: number[] = [];
+  for (let i = 0; i < steps; i++) {
+    times.push((i + 0.5) * step);
+    values.push(ns ? sums[i] / step : (sums[i] * 1e9) / step);
+  }
+  return { times, values };
+}
+
+/** The value of a curve at each of the times: that of the last point not after it. */
+export function resample(curve: Curve, times: number[]): (number | null)[] {
+  let at = -1;
+  return times.map((t) => {
+    while (at + 1 < curve.times.length && curve.times[at + 1] <= t) at++;
+    return at < 0 ? null : curve.values[at];
+  });
+}
+
+/** All times that any of the curves has a point at. */
+export function unionTimes(curves: Curve[]): number[] {
+  const all = new Set<number>();
+  for (const curve of curves) for (const t of curve.times) all.add(t);
+  return [...all].sort((a, b) => a - b);
+}
+
+export function addCurves(curves: Curve[]): { times: number[]; values: number[] } {
+  const times = unionTimes(curves);
+  const values = new Array<number>(times.length).fill(0);
+  for (const curve of curves)
+    resample(curve, times).forEach((v, i) => {
+      values[i] += v ?? 0;
+    });
+  return { times, values };
+}

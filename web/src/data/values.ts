@@ -1,0 +1,66 @@
+// What can be counted: each event of a recording, and groups of them that belong together.
+
+import type { Recording } from './recording.ts';
+
+export interface ValueKind {
+  id: string;
+  label: string;
+  group: 'Time' | 'Memory' | 'Events';
+  unit: 'ns' | 'bytes' | 'count';
+  /** Many of what its counts count. */
+  noun: string;
+  events: number[];
+  timed: boolean; // rows over time exist
+  hint: string;
+}
+
+const HEAP: Record<string, [string, string, string]> = {
+  'heap:live': ['Heap live at the end', 'blocks', 'Bytes that were still allocated at the end'],
+  'heap:peak': ['Heap at each peak', '', 'Bytes held when each process was at its own peak'],
+  'heap:tree-peak': ['Heap at the peak', '', 'Bytes held when all processes together were at their peak'],
+  'heap:allocated': ['Heap allocated', 'allocations', 'All bytes that were ever allocated'],
+  'heap:temporary': ['Heap temporary', 'allocations', 'Allocations freed before the next one of their thread'],
+};
+
+const WAITS: Record<string, string> = {
+  'off-cpu:sleep': 'Sleeping',
+  'off-cpu:lock': 'Waiting for locks',
+  'off-cpu:io': 'Waiting for I/O',
+  'off-cpu:queue': 'Waiting for a CPU',
+  'off-cpu:gil': 'Waiting for the GIL',
+  'off-cpu:other': 'Waiting for something else',
+};
+
+export function waitLabel(event: string): string {
+  return WAITS[event] ?? event.replace(/^off-cpu:/, 'waiting: ');
+}
+
+export function valueKinds(r: Recording): ValueKind[] {
+  const kinds: ValueKind[] = [];
+  const events = r.head.events;
+  const filled = (i: number) => events[i].value > 0 || events[i].samples > 0;
+  const timed = new Set(r.times.event.data.subarray(0, r.times.length));
+  const cpu = events.findIndex((e) => e.name === 'cpu');
+  const waits = events.map((_, i) => i).filter((i) => events[i].name.startsWith('off-cpu') && filled(i));
+  const time = (id: string, label: string, list: number[], hint: string) =>
+    kinds.push({ id, label, group: 'Time', unit: 'ns', noun: 'samples', events: list, hint,
+      timed: list.some((e) => timed.has(e)) });
+  if (cpu >= 0) time('cpu', 'CPU time', [cpu], 'Time on a CPU');
+  if (cpu >= 0 && waits.length) time('wall', 'Wall time', [cpu, ...waits], 'Running and waiting together');
+  if (waits.length > 1) time('off-cpu', 'Waiting', waits, 'Every reason for waiting');
+  for (const i of waits) time(events[i].name, waitLabel(events[i].name), [i], events[i].name);
+  events.forEach((event, i) => {
+    if (i === cpu || waits.includes(i) || !filled(i)) return;
+    const heap = HEAP[event.name];
+    kinds.push({ id: event.name, label: heap?.[0] ?? event.name, unit: event.unit, events: [i],
+      group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: heap?.[1] ?? 'samples',
+      timed: timed.has(i), hint: heap?.[2] ?? `The event ${event.name}` });
+  });
+  return kinds;
+}
+
+export function defaultValue(kinds: ValueKind[], r: Recording): ValueKind | undefined {
+  const cpu = kinds.find((k) => k.id === 'cpu');
+  if (cpu && r.head.events[cpu.events[0]].samples) return cpu;
+  return kinds.find((k) => k.id !== 'cpu') ?? cpu;
+}

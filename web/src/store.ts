@@ -1,0 +1,154 @@
+// The recording and everything computed from it and from the route. Each value is computed when
+// a view asks for it and kept until what it depends on changes.
+
+import { computed, signal } from '@preact/signals';
+import { Comparer, type Comparison } from './data/compare.ts';
+import { layOut, type Layout } from './data/layout.ts';
+import { Recording } from './data/recording.ts';
+import { EmbeddedSource, LiveSource, type Link, type Reader, type Source } from './data/source.ts';
+import { functions, sum, type Choice, type FunctionRow, type Sums } from './data/sums.ts';
+import { CallTree } from './data/tree.ts';
+import { defaultValue, valueKinds, type ValueKind } from './data/values.ts';
+import { route } from './route.ts';
+
+interface Held {
+  recording: Recording;
+  tree: CallTree;
+}
+
+export const held = signal<Held | null>(null);
+/** Counts up with each document that has been taken in. */
+export const version = signal(0);
+export const base = signal<Held | null>(null);
+export const fault = signal('');
+export const link = signal<{ state: Link; text: string }>({ state: 'file', text: '' });
+export let source: Source;
+
+/** Rows that deltas have added before the whole is asked for again, which is smaller. */
+const ROWS_MOST = 2_000_000;
+
+const reader: Reader = {
+  whole(doc) {
+    const recording = new Recording();
+    recording.apply(doc);
+    held.value = { recording, tree: new CallTree(recording) };
+    version.value++;
+  },
+  delta(doc) {
+    const recording = held.peek()?.recording;
+    if (!recording) return;
+    recording.apply(doc);
+    held.peek()!.tree.update();
+    if (recording.cells.length + recording.times.length > ROWS_MOST) void source.refresh?.();
+    version.value++;
+  },
+  link(state, text) {
+    link.value = { state, text };
+  },
+};
+
+export async function load(): Promise<void> {
+  try {
+    const file = EmbeddedSource.present() ? new EmbeddedSource() : null;
+    source = file ?? new LiveSource();
+    await source.start(reader);
+    const other = await file?.base();
+    if (other) {
+      const recording = new Recording();
+      recording.apply(other);
+      base.value = { recording, tree: new CallTree(recording) };
+    }
+  } catch (error) {
+    fault.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
+export const recording = computed(() => {
+  version.value;
+  return held.value?.recording ?? null;
+});
+
+export const kinds = computed<ValueKind[]>(() => {
+  version.value;
+  return recording.value ? valueKinds(recording.value) : [];
+});
+
+export const kind = computed<ValueKind | undefined>(() => {
+  const id = route.value.value;
+  return kinds.value.find((k) => k.id === id) ??
+    (recording.value ? defaultValue(kinds.value, recording.value) : undefined);
+});
+
+/** By thread: is it chosen? null: all are. */
+export const threadMask = computed<Uint8Array | null>(() => {
+  version.value;
+  const r = recording.value;
+  const { processes, threads } = route.value;
+  if (!r || (!processes.length && !threads.length)) return null;
+  const mask = new Uint8Array(r.head.threads.length);
+  r.head.threads.forEach((t, i) => {
+    if (threads.includes(i) || processes.includes(t.process)) mask[i] = 1;
+  });
+  return mask;
+});
+
+export function choiceOf(k: ValueKind | undefined, r: Recording, mask: Uint8Array | null,
+  range: [number, number] | null): Choice {
+  const events = new Uint8Array(r.head.events.length);
+  for (const event of k?.events ?? []) events[event] = 1;
+  return { events, threads: mask, range: k?.timed ? range : null, waits: k?.id === 'wall' };
+}
+
+export const choice = computed<Choice | null>(() => {
+  version.value;
+  const r = recording.value;
+  return r ? choiceOf(kind.value, r, threadMask.value, route.value.range) : null;
+});
+
+export const comparing = computed(() => base.value !== null && route.value.compare);
+
+const comparer = computed(() =>
+  base.value && held.value ? new Comparer(held.value.tree, base.value.tree) : null);
+
+const plain = computed<Sums | null>(() => {
+  version.value;
+  return held.value && choice.value ? sum(held.value.tree, choice.value) : null;
+});
+
+/** Both recordings in one tree, whole: what is chosen here means nothing there. */
+export const comparison = computed<Comparison | null>(() => {
+  if (!comparing.value || !held.value || !kind.value) return null;
+  const other = base.value!;
+  const there = valueKinds(other.recording).find((k) => k.id === kind.value!.id);
+  const after = sum(held.value.tree, choiceOf(kind.value, held.value.recording, null, null));
+  const before = sum(other.tree, choiceOf(there, other.recording, null, null));
+  return comparer.value!.compare(after, before);
+});
+
+export const sums = computed<Sums | null>(() => comparison.value?.after ?? plain.value);
+
+export const layout = computed<Layout | null>(() => {
+  const s = sums.value;
+  return s ? layOut(s, comparison.value?.width) : null;
+});
+
+export const functionRows = computed<FunctionRow[]>(() => (sums.value ? functions(sums.value) : []));
+
+export const beforeRows = computed<Map<number, FunctionRow> | null>(() =>
+  comparison.value ? new Map(functions(comparison.value.before).map((row) => [row.symbol, row])) : null);
+
+/** The search as an expression, a part of a name if it is none; null: nothing is searched. */
+export const pattern = computed<RegExp | null>(() => {
+  const { query } = route.value;
+  if (!query) return null;
+  try {
+    return new RegExp(query, 'i');
+  } catch {
+    return new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'i');
+  }
+});
+
+export const duration = computed(() => {
+  version.value;
+  return recording.value?.head.meta.duration ?? 0;
+});

@@ -1,0 +1,121 @@
+// What is chosen, above every view: the value, the search, and a chip for each filter that holds.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { moment } from '../data/format.ts';
+import { go, route } from '../route.ts';
+import { base, comparing, kind, kinds, recording } from '../store.ts';
+
+export function Filters() {
+  const { view } = route.value;
+  const groups = ['Time', 'Memory', 'Events'] as const;
+  const counted = view !== 'counters' && view !== 'memory' && view !== 'timeline';
+  return (
+    <div class="filters">
+      {counted && (
+        <label class="field">
+          <span class="field-label">Value</span>
+          <select value={kind.value?.id ?? ''} title={kind.value?.hint}
+            onChange={(e) => go({ value: e.currentTarget.value, zoom: null })}>
+            {groups.map((group) => {
+              const list = kinds.value.filter((k) => k.group === group);
+              return list.length > 0 && (
+                <optgroup key={group} label={group}>
+                  {list.map((k) => <option key={k.id} value={k.id}>{k.label}</option>)}
+                </optgroup>
+              );
+            })}
+          </select>
+        </label>
+      )}
+      {view !== 'overview' && view !== 'memory' && <Search />}
+      <Chips />
+      {base.value && (
+        <label class="check">
+          <input type="checkbox" checked={comparing.value} onChange={(e) => go({ compare: e.currentTarget.checked, zoom: null })} />
+          Compare with {base.value.recording.head.meta.title}
+        </label>
+      )}
+    </div>
+  );
+}
+
+/** Typing replaces the step of the history that it began. */
+function Search() {
+  const [text, setText] = useState(route.value.query);
+  const input = useRef<HTMLInputElement>(null);
+  const timer = useRef(0);
+  const { query } = route.value;
+  useEffect(() => setText(query), [query]);
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      const target = e.target as HTMLElement;
+      if (e.key !== '/' || /^(input|select|textarea)$/i.test(target.tagName)) return;
+      e.preventDefault();
+      input.current?.focus();
+      input.current?.select();
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+  const change = (next: string) => {
+    setText(next);
+    clearTimeout(timer.current);
+    timer.current = window.setTimeout(() => go({ query: next }, true), 150);
+  };
+  let broken = false;
+  try {
+    new RegExp(text);
+  } catch {
+    broken = true;
+  }
+  return (
+    <label class="field search">
+      <span class="field-label">Search</span>
+      <input ref={input} type="search" value={text} placeholder="function or /regular expression/" spellcheck={false}
+        aria-describedby={broken ? 'search-note' : undefined}
+        onInput={(e) => change(e.currentTarget.value)}
+        onKeyDown={(e) => e.key === 'Escape' && (change(''), input.current?.blur())} />
+      {broken && <span id="search-note" class="field-note">no expression: searched as text</span>}
+    </label>
+  );
+}
+
+function Chips() {
+  const r = recording.value!;
+  const { processes, threads, range } = route.value;
+  const chips: { key: string; text: string; remove: () => void }[] = [];
+  for (const p of processes) {
+    const head = r.head.processes[p];
+    if (head)
+      chips.push({ key: `p${p}`, text: `${head.name || 'process'} ${head.pid}`,
+        remove: () => go({ processes: processes.filter((x) => x !== p), zoom: null }) });
+  }
+  for (const t of threads) {
+    const head = r.head.threads[t];
+    if (head)
+      chips.push({ key: `t${t}`, text: `thread ${head.name} ${head.tid}`,
+        remove: () => go({ threads: threads.filter((x) => x !== t), zoom: null }) });
+  }
+  if (range) {
+    const step = (range[1] - range[0]) / 20;
+    chips.push({ key: 'range', text: `${moment(range[0], step)} – ${moment(range[1], step)}`,
+      remove: () => go({ range: null, zoom: null }) });
+  }
+  if (!chips.length) return null;
+  const untimed = range && kind.value && !kind.value.timed;
+  return (
+    <div class="chips">
+      {chips.map((c) => (
+        <span key={c.key} class="chip">
+          {c.text}
+          <button type="button" aria-label={`Remove the filter ${c.text}`} onClick={c.remove}>×</button>
+        </span>
+      ))}
+      {chips.length > 1 && (
+        <button type="button" class="quiet" onClick={() => go({ processes: [], threads: [], range: null, zoom: null })}>Clear</button>
+      )}
+      {untimed && <span class="faint">{kind.value!.label} has no times: the whole recording is shown</span>}
+      {comparing.value && <span class="faint">comparisons are of whole recordings</span>}
+    </div>
+  );
+}

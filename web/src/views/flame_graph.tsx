@@ -1,0 +1,306 @@
+// The flame graph as a part: canvas, pointer, keys, tooltip. Used whole, and twice in the sandwich.
+
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { percent, value as formatValue } from '../data/format.ts';
+import type { Layout } from '../data/layout.ts';
+import { palette } from '../paint/colours.ts';
+import { FlameCanvas, PITCH } from '../paint/flame_canvas.ts';
+import { dark } from '../ui/theme.ts';
+
+const EASE = 170; // ms
+const ZOOM = 1.2;
+
+export interface FlameGraphProps {
+  label: string;
+  layout: Layout;
+  colour: (node: number) => number;
+  found: ((symbol: number) => boolean) | null;
+  upwards: boolean;
+  zoom: [number, number] | null;
+  setZoom: (zoom: [number, number] | null, replace: boolean) => void;
+  mark?: (node: number) => void;
+  open?: (node: number) => void;
+  tip: (node: number) => string[];
+  unit: string;
+  height?: number;
+}
+
+/** Everything that pointer and keys do; holds no view state but the canvas. */
+class Handling {
+  view: FlameCanvas;
+  props!: FlameGraphProps;
+  onHover: (node: number, x: number, y: number) => void = () => {};
+  onMark: (node: number) => void = () => {};
+  private drag: { x: number; y: number; from: number; to: number; scroll: number; moved: boolean } | null = null;
+  private animation = 0;
+
+  constructor(canvas: HTMLCanvasElement) {
+    this.view = new FlameCanvas(canvas);
+    canvas.addEventListener('pointerdown', (e) => this.press(e));
+    canvas.addEventListener('pointermove', (e) => this.move(e));
+    canvas.addEventListener('pointerup', (e) => this.release(e));
+    canvas.addEventListener('pointercancel', () => (this.drag = null));
+    canvas.addEventListener('pointerleave', () => this.hover(-1, 0, 0));
+    canvas.addEventListener('wheel', (e) => this.wheel(e), { passive: false });
+    canvas.addEventListener('keydown', (e) => this.key(e));
+    canvas.addEventListener('dblclick', (e) => {
+      const node = this.view.at(e.offsetX, e.offsetY);
+      if (node > 0) this.props.open?.(node);
+    });
+  }
+
+  /** Moves there in a few frames, or at once for who wants no motion. */
+  animate(from: number, to: number): void {
+    cancelAnimationFrame(this.animation);
+    const { view } = this;
+    const [a, b] = [view.from, view.to];
+    if (matchMedia('(prefers-reduced-motion: reduce)').matches || (Math.abs(a - from) < 1e-12 && Math.abs(b - to) < 1e-12)) {
+      view.show(from, to);
+      return;
+    }
+    const began = performance.now();
+    const frame = (time: number) => {
+      const t = Math.min(1, (time - began) / EASE);
+      const e = 1 - (1 - t) ** 3;
+      view.show(a + (from - a) * e, b + (to - b) * e);
+      if (t < 1) this.animation = requestAnimationFrame(frame);
+    };
+    this.animation = requestAnimationFrame(frame);
+  }
+
+  zoomTo(node: number): void {
+    const { layout } = this.props;
+    if (node <= 0) this.props.setZoom(null, false);
+    else {
+      const from = layout.start[node] / layout.whole;
+      this.props.setZoom([from, from + layout.width[node] / layout.whole], false);
+    }
+  }
+
+  mark(node: number): void {
+    this.view.marked = node;
+    this.view.invalidate();
+    this.onMark(node);
+  }
+
+  private hover(node: number, x: number, y: number): void {
+    if (this.view.hovered !== node) {
+      this.view.hovered = node;
+      this.view.invalidate();
+    }
+    this.onHover(node, x, y);
+  }
+
+  private press(e: PointerEvent): void {
+    if (e.button !== 0) return;
+    const { view } = this;
+    this.drag = { x: e.offsetX, y: e.offsetY, from: view.from, to: view.to, scroll: view.scroll, moved: false };
+    view.canvas.setPointerCapture(e.pointerId);
+  }
+
+  private move(e: PointerEvent): void {
+    const { view, drag } = this;
+    if (!drag) {
+      this.hover(view.at(e.offsetX, e.offsetY), e.offsetX, e.offsetY);
+      return;
+    }
+    const dx = e.offsetX - drag.x;
+    const dy = e.offsetY - drag.y;
+    if (!drag.moved && Math.hypot(dx, dy) < 5) return;
+    drag.moved = true;
+    const shift = (dx / view.width) * (drag.to - drag.from);
+    view.show(drag.from - shift, drag.to - shift);
+    view.scrollTo(drag.scroll - (this.props.upwards ? -dy : dy));
+    this.hover(-1, 0, 0);
+  }
+
+  private release(e: PointerEvent): void {
+    const { drag, view } = this;
+    this.drag = null;
+    if (!drag) return;
+    if (drag.moved) {
+      this.keep();
+      return;
+    }
+    const node = view.at(e.offsetX, e.offsetY);
+    this.mark(node);
+    if (node >= 0) this.zoomTo(node);
+  }
+
+  private keep(): void {
+    const { from, to } = this.view;
+    this.props.setZoom(to - from > 0.999999 ? null : [from, to], true);
+  }
+
+  private wheel(e: WheelEvent): void {
+    const { view } = this;
+    const scale = e.deltaMode === 1 ? 20 : 1;
+    if (e.ctrlKey || e.metaKey) {
+      this.zoomAt(e.offsetX / view.width, Math.exp((e.deltaY * scale) / 300));
+    } else if (Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey) {
+      const shift = (((e.deltaX || e.deltaY) * scale) / view.width) * (view.to - view.from);
+      view.show(view.from + shift, view.to + shift);
+      this.keep();
+    } else {
+      const before = view.scroll;
+      view.scrollTo(view.scroll + (this.props.upwards ? -e.deltaY : e.deltaY) * scale);
+      if (view.scroll === before) return; // let the page scroll
+    }
+    e.preventDefault();
+    this.hover(view.at(e.offsetX, e.offsetY), e.offsetX, e.offsetY);
+  }
+
+  zoomAt(at: number, by: number): void {
+    const { view } = this;
+    const span = Math.min(1, Math.max(1e-9, (view.to - view.from) * by));
+    const centre = view.from + at * (view.to - view.from);
+    view.show(centre - at * span, centre - at * span + span);
+    this.keep();
+  }
+
+  private key(e: KeyboardEvent): void {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const { view } = this;
+    const span = view.to - view.from;
+    const keys: Record<string, () => void> = {
+      ArrowUp: () => this.step(this.props.upwards ? 'in' : 'out'),
+      ArrowDown: () => this.step(this.props.upwards ? 'out' : 'in'),
+      ArrowLeft: () => this.step('left'),
+      ArrowRight: () => this.step('right'),
+      Enter: () => this.zoomTo(view.marked),
+      Escape: () => this.props.setZoom(null, false),
+      Home: () => this.mark(0),
+      o: () => view.marked > 0 && this.props.open?.(view.marked),
+      w: () => this.zoomAt(0.5, 1 / ZOOM),
+      s: () => this.zoomAt(0.5, ZOOM),
+      a: () => (view.show(view.from - span / 8, view.to - span / 8), this.keep()),
+      d: () => (view.show(view.from + span / 8, view.to + span / 8), this.keep()),
+      '+': () => this.zoomAt(0.5, 1 / ZOOM),
+      '-': () => this.zoomAt(0.5, ZOOM),
+    };
+    const act = keys[e.key];
+    if (!act) return;
+    act();
+    e.preventDefault();
+  }
+
+  /** To the caller, the widest callee, or the box beside. */
+  private step(where: 'in' | 'out' | 'left' | 'right'): void {
+    const { layout } = this.props;
+    const { tree } = layout.sums;
+    const at = Math.max(0, this.view.marked);
+    if (this.view.marked < 0) {
+      this.mark(0);
+      return;
+    }
+    const depth = tree.depth.data[at];
+    if (where === 'out') {
+      this.reveal(depth ? tree.parent.data[at] : 0);
+      return;
+    }
+    const level = layout.levels[where === 'in' ? depth + 1 : depth];
+    if (!level) return;
+    const index = level.node.indexOf(at);
+    const next = where === 'in'
+      ? level.node.find((n) => tree.parent.data[n] === at)
+      : level.node[index + (where === 'left' ? -1 : 1)];
+    if (next !== undefined) this.reveal(next);
+  }
+
+  private reveal(node: number): void {
+    const { view } = this;
+    this.mark(node);
+    const y = this.props.layout.sums.tree.depth.data[node] * PITCH;
+    if (y < view.scroll) view.scrollTo(y);
+    if (y + PITCH > view.scroll + view.height) view.scrollTo(y + PITCH - view.height);
+    const [x, w] = view.box(node);
+    if (x + w < 0 || x > view.width || w < 2) {
+      const from = this.props.layout.start[node] / this.props.layout.whole;
+      const part = this.props.layout.width[node] / this.props.layout.whole;
+      const room = Math.max(part * 4, 1e-9);
+      view.show(from - room / 2, from + room / 2);
+      this.keep();
+    }
+  }
+}
+
+export function FlameGraph(props: FlameGraphProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  const handling = useRef<Handling | null>(null);
+  const [tip, setTip] = useState<{ node: number; x: number; y: number } | null>(null);
+  const [said, setSaid] = useState('');
+  const night = dark.value;
+
+  useEffect(() => {
+    const h = new Handling(canvas.current!);
+    handling.current = h;
+    (canvas.current as HTMLCanvasElement & { flame?: FlameCanvas }).flame = h.view;
+    h.onHover = (node, x, y) => setTip(node < 0 ? null : { node, x, y });
+    const watch = new ResizeObserver(() => h.view.resize(box.current!.clientWidth, box.current!.clientHeight));
+    watch.observe(box.current!);
+    h.view.resize(box.current!.clientWidth, box.current!.clientHeight);
+    return () => watch.disconnect();
+  }, []);
+
+  useEffect(() => {
+    const h = handling.current!;
+    h.props = props;
+    h.onMark = (node) => {
+      if (node >= 0) setSaid(props.tip(node).join(', '));
+      props.mark?.(node);
+    };
+    const fresh = h.view.scene?.layout !== props.layout;
+    h.view.scene = { layout: props.layout, palette: palette(night), colour: props.colour, found: props.found, upwards: props.upwards };
+    if (fresh && h.view.marked >= props.layout.start.length) h.view.marked = -1;
+    const [from, to] = props.zoom ?? [0, 1];
+    if (fresh) h.view.show(from, to);
+    else h.animate(from, to);
+    h.view.scrollTo(h.view.scroll);
+    h.view.invalidate();
+  }, [props.layout, props.colour, props.found, props.upwards, props.zoom?.[0], props.zoom?.[1], night]);
+
+  const lines = tip && tip.node < props.layout.start.length ? props.tip(tip.node) : [];
+  return (
+    <div class="flame" ref={box} style={props.height ? { height: `${props.height}px` } : undefined}>
+      <canvas ref={canvas} tabIndex={0} role="application" aria-label={props.label}
+        aria-roledescription="flame graph" />
+      <div class="hidden" aria-live="polite">{said}</div>
+      {tip && lines.length > 0 && (
+        <div class="tip" aria-hidden="true"
+          style={{
+            left: `${Math.max(4, Math.min(tip.x + 14, (box.current?.clientWidth ?? 0) - 330))}px`,
+            ...(tip.y > (box.current?.clientHeight ?? 0) / 2
+              ? { bottom: `${(box.current?.clientHeight ?? 0) - tip.y + 14}px` }
+              : { top: `${tip.y + 18}px` }),
+          }}>
+          <div class="tip-head">{lines[0]}</div>
+          {lines.slice(1).map((line, i) => <div key={i}>{line}</div>)}
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Lines of a box's tooltip. */
+export function describeNode(layout: Layout, node: number, unit: string, noun: string,
+  before: Float64Array | null): string[] {
+  const { sums } = layout;
+  const { tree } = sums;
+  const r = tree.recording;
+  const symbol = tree.symbol.data[node];
+  const known = symbol < r.symbolName.length;
+  const module = known ? r.moduleOf(symbol) : -1;
+  const out = [tree.name(node)];
+  const place = known ? r.placeOf(symbol) : '';
+  const where = [module >= 0 ? r.moduleName[module] : '', place].filter(Boolean).join(' · ');
+  if (where) out.push(where);
+  if (before) {
+    out.push(`before ${formatValue(before[node], unit)} · after ${formatValue(sums.total[node], unit)}`);
+    return out;
+  }
+  out.push(`total ${formatValue(sums.total[node], unit)} · ${percent(sums.total[node], sums.value)}`);
+  out.push(`self ${formatValue(sums.self[node], unit)} · ${percent(sums.self[node], sums.value)}`);
+  if (noun && sums.totalCount[node]) out.push(`${sums.totalCount[node].toLocaleString('en')} ${noun}`);
+  return out;
+}

@@ -1,0 +1,342 @@
+// Overview: what ran, its process tree, curves over time, where time went, and what it cost.
+
+import { useMemo, useState } from 'preact/hooks';
+import { bytes, count, duration as formatDuration, percent, plural, value as formatValue } from '../data/format.ts';
+import { family, howItEnded, type ProcessRow } from '../data/family.ts';
+import type { Curve, Recording } from '../data/recording.ts';
+import { addCurves, usage } from '../data/series.ts';
+import { lineColour } from '../paint/colours.ts';
+import { go, route } from '../route.ts';
+import { choice, duration, functionRows, kind, kinds, recording, sums, threadMask, version } from '../store.ts';
+import { Chart, type Line } from '../ui/chart.tsx';
+import { Card, Empty, Fact, Share } from '../ui/parts.tsx';
+import { dark } from '../ui/theme.ts';
+import { FunctionName, openSymbol } from './flame.tsx';
+
+export function Overview() {
+  return (
+    <div class="view overview">
+      <Facts />
+      <div class="columns">
+        <div class="column-main">
+          <Curves />
+          <Processes />
+        </div>
+        <div class="column-side">
+          <Hot />
+          <Accounting />
+          <Notes />
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function Facts() {
+  version.value;
+  const r = recording.value!;
+  const { head } = r;
+  const s = sums.value;
+  const k = kind.value;
+  const cpu = kinds.value.find((v) => v.id === 'cpu');
+  const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
+  const rss = peakOf(r.curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
+  const heap = peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
+  const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
+  const cost = head.cost.collector_cpu + head.cost.target_extra;
+  return (
+    <dl class="facts">
+      <Fact label={head.meta.live && !head.meta.complete ? 'Recording for' : 'Duration'} value={formatDuration(head.meta.duration)}
+        note={head.meta.date ? new Date(head.meta.date).toLocaleString() : undefined} />
+      {cpu && <Fact label="CPU time" value={formatDuration(total)}
+        note={head.meta.duration ? `${(total / head.meta.duration).toFixed(2)} CPUs on average` : undefined} />}
+      <Fact label="Processes" value={count(head.processes.length)} note={plural(head.threads.length, 'thread')} />
+      {heap > 0 && <Fact label="Heap peak" value={bytes(heap)} note="all processes together" />}
+      {rss > 0 && <Fact label="Peak RSS" value={bytes(rss)} note={heap > 0 ? undefined : 'largest resident'} />}
+      <Fact label="Samples" value={count(samples)} tone={head.lost ? 'warn' : undefined}
+        note={head.lost ? `${count(head.lost)} lost` : 'none lost'} />
+      {cost > 0 && head.meta.duration > 0 && <Fact label="Profiler" value={percent(cost, head.meta.duration)} note="of one CPU" />}
+      {s && k && (threadMask.value || route.value.range) && (
+        <Fact label={`Chosen ${k.label}`} value={formatValue(s.value, k.unit)} note="with the filters above" />
+      )}
+    </dl>
+  );
+}
+
+function peakOf(curves: Curve[]): number {
+  if (!curves.length) return 0;
+  return Math.max(0, ...addCurves(curves).values);
+}
+
+interface Panel {
+  title: string;
+  times: number[];
+  lines: Line[];
+  unit: string;
+  format?: (v: number) => string;
+}
+
+/** CPUs, then one panel for each kind of curve and for each event that happens over time. */
+function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] {
+  const out: Panel[] = [];
+  const cpu = kinds.value.find((k) => k.id === 'cpu' && k.timed);
+  if (cpu) {
+    const u = usage(r, cpu.events, mask);
+    out.push({ title: 'CPUs busy', unit: 'count', times: u.times, format: (v) => (v >= 10 ? v.toFixed(0) : v.toFixed(1)),
+      lines: [{ label: 'CPUs busy', values: u.values, colour: lineColour(0, night), fill: true }] });
+  }
+  const chosen = (c: Curve) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
+  const memory = ['rss', 'heap'].map((name) => r.curves.filter((c) => c.name === name && chosen(c)));
+  if (memory.some((m) => m.length)) out.push(memoryPanel(memory[0], memory[1], night));
+  const names = new Set(r.curves.map((c) => c.name).filter((n) => n !== 'rss' && n !== 'heap'));
+  for (const name of [...names].slice(0, 6)) {
+    const curves = r.curves.filter((c) => c.name === name && chosen(c));
+    if (!curves.length) continue;
+    const all = addCurves(curves);
+    out.push({ title: name, unit: curves[0].unit, times: all.times,
+      lines: [{ label: name, values: all.values, colour: lineColour(out.length, night), fill: true, stepped: true }] });
+  }
+  for (const k of kinds.value.filter((v) => v.group === 'Events' && v.timed).slice(0, 4)) {
+    const u = usage(r, k.events, mask);
+    out.push({ title: `${k.label} a second`, unit: k.unit, times: u.times,
+      lines: [{ label: k.label, values: u.values, colour: lineColour(out.length, night), fill: true }] });
+  }
+  const waits = kinds.value.find((k) => k.id === 'off-cpu' && k.timed);
+  if (waits && out.length < 4) {
+    const u = usage(r, waits.events, mask);
+    out.push({ title: 'Threads waiting', unit: 'count', times: u.times, format: (v) => v.toFixed(1),
+      lines: [{ label: 'Threads waiting', values: u.values, colour: lineColour(3, night), fill: true }] });
+  }
+  return out;
+}
+
+function memoryPanel(rss: Curve[], heap: Curve[], night: boolean): Panel {
+  const joined = addCurves([...rss, ...heap]);
+  const line = (label: string, curves: Curve[], colour: number): Line | null => {
+    if (!curves.length) return null;
+    const all = addCurves(curves);
+    const at = new Map(all.times.map((t, i) => [t, all.values[i]]));
+    let last: number | null = null;
+    const values = joined.times.map((t) => (last = at.get(t) ?? last));
+    return { label, values, colour: lineColour(colour, night), fill: label === 'Heap', stepped: true };
+  };
+  const lines = [line('Resident', rss, 1), line('Heap', heap, 2)].filter((l): l is Line => l !== null);
+  return { title: 'Memory', unit: 'bytes', times: joined.times, lines };
+}
+
+function Curves() {
+  const r = recording.value!;
+  const mask = threadMask.value;
+  const night = dark.value;
+  const all = useMemo(() => panels(r, mask, night), [r, mask, night, version.value]);
+  if (!all.length)
+    return (
+      <Card title="Over time">
+        <Empty title="No times in this recording">It holds sums only, so there is nothing to draw over time.</Empty>
+      </Card>
+    );
+  return (
+    <Card title="Over time" aside={<span class="faint">drag to choose a time</span>}>
+      {all.map((p) => (
+        <div key={p.title} class="panel">
+          <h3>{p.title}</h3>
+          <Chart label={p.title} times={p.times} lines={p.lines} unit={p.unit} format={p.format} extent={duration.value}
+            range={route.value.range} choose={(range) => go({ range, zoom: null })} height={132} />
+        </div>
+      ))}
+    </Card>
+  );
+}
+
+function toggle(list: number[], item: number): number[] {
+  return list.includes(item) ? list.filter((x) => x !== item) : [...list, item];
+}
+
+const ROWS_FIRST = 60;
+
+function Processes() {
+  const r = recording.value!;
+  const k = kind.value;
+  const [open, setOpen] = useState<Set<number>>(new Set());
+  const [all, setAll] = useState(false);
+  const rows = useMemo(() => (choice.value ? family(r, choice.value) : []), [r, choice.value, version.value]);
+  const whole = rows.reduce((a, row) => a + row.self, 0);
+  const heap = rows.some((row) => row.hasHeap);
+  const rss = rows.some((row) => row.peakRss > 0);
+  const shown = all ? rows : rows.slice(0, ROWS_FIRST);
+  const flip = (process: number) => {
+    const next = new Set(open);
+    if (!next.delete(process)) next.add(process);
+    setOpen(next);
+  };
+  return (
+    <Card title="Processes" aside={<span class="faint">click a process to see it alone</span>}>
+      <div class="table-scroll" tabIndex={0} role="region" aria-label="Processes">
+        <table class="family">
+          <caption class="hidden">The process tree</caption>
+          <thead>
+            <tr>
+              <th scope="col" class="fill">Process</th>
+              <th scope="col" class="number">{k?.label ?? 'Value'}</th>
+              <th scope="col" class="number bar">Share</th>
+              {rss && <th scope="col" class="number">RSS</th>}
+              {heap && <th scope="col" class="number">Heap peak</th>}
+              {heap && <th scope="col" class="number wide-only">Live</th>}
+              <th scope="col" class="wide-only life-head">Life</th>
+              <th scope="col">End</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((row) => (
+              <ProcessLines key={row.process} row={row} whole={whole} heap={heap} rss={rss} open={open.has(row.process)} flip={flip} />
+            ))}
+          </tbody>
+        </table>
+        {rows.length > shown.length && (
+          <button type="button" class="more" onClick={() => setAll(true)}>Show all {count(rows.length)} processes</button>
+        )}
+      </div>
+    </Card>
+  );
+}
+
+function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rss: boolean; open: boolean; flip: (p: number) => void }) {
+  const { row } = props;
+  const r = recording.value!;
+  const p = r.head.processes[row.process];
+  const k = kind.value;
+  const chosen = route.value.processes.includes(row.process);
+  const choose = () => go({ processes: toggle(route.value.processes, row.process), zoom: null });
+  const ended = howItEnded(p, r.head.meta.live);
+  const from = (100 * p.start) / Math.max(duration.value, 1);
+  const to = (100 * (p.end ?? duration.value)) / Math.max(duration.value, 1);
+  return (
+    <>
+      <tr class={`opens ${chosen ? 'chosen' : ''}`} onClick={choose}>
+        <td class="fill">
+          <span class="process" style={{ paddingLeft: `${Math.min(row.depth, 12) * 16}px` }}>
+            <button type="button" class="fold" aria-expanded={props.open} aria-label={`Threads of ${p.pid}`}
+              onClick={(e) => (e.stopPropagation(), props.flip(row.process))}>
+              {props.open ? '▾' : '▸'}
+            </button>
+            <button type="button" class="link" aria-pressed={chosen} title={p.arguments || p.exe || p.name}
+              onClick={(e) => (e.stopPropagation(), choose())}>
+              <span class="process-name">{p.name || '?'}</span> <span class="pid">{p.pid}</span>
+            </button>
+            <span class="process-args" title={p.arguments}>{p.arguments}</span>
+          </span>
+        </td>
+        <td class="number">{formatValue(row.self, k?.unit ?? 'count')}</td>
+        <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
+        {props.rss && <td class="number">{row.peakRss ? bytes(row.peakRss) : '–'}</td>}
+        {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
+        {props.heap && <td class="number wide-only">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
+        <td class="wide-only"><span class="life" aria-hidden="true"><span style={{ left: `${from}%`, width: `${Math.max(1, to - from)}%` }} /></span></td>
+        <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended || !r.head.meta.live ? '' : 'on'}`}>{ended}</span></td>
+      </tr>
+      {props.open && row.threads.map((thread) => <ThreadLine key={thread} thread={thread} depth={row.depth} heap={props.heap} rss={props.rss} />)}
+    </>
+  );
+}
+
+function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: boolean }) {
+  const r = recording.value!;
+  const t = r.head.threads[props.thread];
+  const chosen = route.value.threads.includes(props.thread);
+  const choose = () => go({ threads: toggle(route.value.threads, props.thread), zoom: null });
+  return (
+    <tr class={`thread-row opens ${chosen ? 'chosen' : ''}`} onClick={choose}>
+      <td class="fill" colSpan={1}>
+        <span class="process" style={{ paddingLeft: `${Math.min(props.depth, 12) * 16 + 34}px` }}>
+          <button type="button" class="link" aria-pressed={chosen} onClick={(e) => (e.stopPropagation(), choose())}>
+            {t.name || 'thread'} <span class="pid">{t.tid}</span>
+          </button>
+        </span>
+      </td>
+      <td class="number">{t.cpu ? formatDuration(t.cpu) : ''}</td>
+      <td class="bar faint">{t.cpu ? 'CPU by the kernel' : ''}</td>
+      {props.rss && <td />}
+      {props.heap && <td />}
+      {props.heap && <td class="wide-only" />}
+      <td class="wide-only" />
+      <td />
+    </tr>
+  );
+}
+
+function Hot() {
+  const k = kind.value;
+  const s = sums.value;
+  const top = useMemo(() => [...functionRows.value].sort((a, b) => b.self - a.self).slice(0, 10), [functionRows.value]);
+  if (!s?.value || !k) return <Card title="Hot functions"><Empty title="Nothing was counted">No samples in what is chosen.</Empty></Card>;
+  return (
+    <Card title="Hot functions" aside={<button type="button" class="quiet" onClick={() => go({ view: 'flame', tab: 'table' })}>All</button>}>
+      <ol class="hot">
+        {top.map((f) => (
+          <li key={f.symbol}>
+            <button type="button" onClick={() => openSymbol(f.symbol)} title={f.name}>
+              <Share part={f.self} whole={top[0].self}><FunctionName symbol={f.symbol} name={f.name} /></Share>
+              <span class="hot-number">{percent(f.self, s.value)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+function Accounting() {
+  version.value;
+  const { head } = recording.value!;
+  const lost = (event: number) => head.losses.filter((l) => l.event === event).reduce((a, l) => a + l.count, 0);
+  const why = [...new Set(head.losses.filter((l) => l.count).map((l) => l.reason))].join(', ');
+  const events = head.events.map((e, i) => ({ e, i })).filter(({ e }) => e.samples && (!e.name.startsWith('heap:') || e.name === 'heap:allocated'));
+  const stacks = head.cost.stacks_whole + head.cost.stacks_cut;
+  return (
+    <Card title="Accounting">
+      <table class="accounting">
+        <caption class="hidden">What was generated, recorded and lost</caption>
+        <thead>
+          <tr><th scope="col" class="fill">Event</th><th scope="col" class="number">Generated</th><th scope="col" class="number">Recorded</th><th scope="col" class="number">Lost</th></tr>
+        </thead>
+        <tbody>
+          {events.map(({ e, i }) => (
+            <tr key={e.name}>
+              <td class="fill"><span class="mono">{e.name}</span></td>
+              <td class="number">{count(e.samples + lost(i))}</td>
+              <td class="number">{count(e.samples)}</td>
+              <td class={`number ${lost(i) ? 'worse' : ''}`}>{count(lost(i))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <dl class="cost">
+        {why && <><dt>Lost because</dt><dd>{why}</dd></>}
+        {stacks > 0 && <><dt>Stacks cut short</dt><dd>{count(head.cost.stacks_cut)} of {count(stacks)}</dd></>}
+        {head.cost.collector_cpu > 0 && <><dt>Profiler CPU</dt><dd>{formatDuration(head.cost.collector_cpu)}</dd></>}
+        {head.cost.target_extra > 0 && <><dt>Taken from the target</dt><dd>{formatDuration(head.cost.target_extra)}</dd></>}
+        {head.cost.collector_rss > 0 && <><dt>Profiler memory</dt><dd>{bytes(head.cost.collector_rss)}</dd></>}
+        {head.cost.bytes_written > 0 && <><dt>Written</dt><dd>{bytes(head.cost.bytes_written)}</dd></>}
+      </dl>
+    </Card>
+  );
+}
+
+function Notes() {
+  version.value;
+  const { head } = recording.value!;
+  const facts = Object.entries(head.meta.facts).filter(([key]) => !['start', 'wall_start', 'command'].includes(key));
+  return (
+    <Card title="About this recording">
+      {!head.meta.complete && !head.meta.live && <p class="notice">The recording was cut short; everything up to there is shown.</p>}
+      {head.notes.length > 0 && (
+        <ul class="notes">
+          {head.notes.map((n, i) => <li key={i} class={n.warning ? 'notice' : ''}>{n.text}</li>)}
+        </ul>
+      )}
+      <dl class="cost">
+        {facts.map(([key, text]) => <><dt>{key.replace(/_/g, ' ')}</dt><dd title={text}>{text}</dd></>)}
+      </dl>
+    </Card>
+  );
+}
