@@ -20,7 +20,7 @@ static uint64_t number_of(const redisReply *r)
 }
 
 /* 1 if it is there, 0 if not. */
-static int read_job(struct redis_link *l, uint32_t id, struct job *out, struct error *err)
+static int read_job(struct redis_net *l, uint32_t id, struct job *out, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
