@@ -113,7 +113,7 @@ void redis_job_key(uint32_t job, char out[32])
     snprintf(out, 32, "sonde:{%u}:job", job);
 }
 
-int redis_of_job(struct redis_link *l, uint32_t job, struct redis_command *c, redisReply **out,
+int redis_of_job(struct redis_net *l, uint32_t job, struct redis_command *c, redisReply **out,
                  struct error *err)
 {
     char key[32];
@@ -126,7 +126,7 @@ static int open_as(const char *url, bool tls, const struct store_ops *ops, struc
 {
     struct redis_store *s = memory_alloc(sizeof *s);
     s->store.ops = ops;
-    int rc = redis_link_open(url, tls, &s->link, err);
+    int rc = redis_net_open(url, tls, &s->link, err);
     if (rc)
         free(s);
     else
@@ -146,12 +146,12 @@ static int open_tls(const char *url, struct store **out, struct error *err)
 
 static void close_store(struct store *s)
 {
-    redis_link_free(REDIS_OF(s));
+    redis_net_free(REDIS_OF(s));
     free(s);
 }
 
 /* Runs a script of one job's that answers with a number. */
-static int run_script(struct redis_link *l, uint32_t job, const char *script,
+static int run_script(struct redis_net *l, uint32_t job, const char *script,
                       struct redis_command *c, long long *answer, struct error *err)
 {
     char key[32];
@@ -203,7 +203,7 @@ static int next_free(struct store *s, uint32_t *id, struct error *err)
 }
 
 /* First into the list, where a number without a job does no harm, then the job. */
-static int claim(struct redis_link *l, const struct job *job, long long *won, struct error *err)
+static int claim(struct redis_net *l, const struct job *job, long long *won, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
@@ -345,7 +345,7 @@ static void make_add(struct redis_command *c, const struct batch *b)
 static int add(struct store *s, struct batch *const *batches, size_t count,
                struct store_outcome *outcomes, struct error *err)
 {
-    struct redis_link *l = REDIS_OF(s);
+    struct redis_net *l = REDIS_OF(s);
     struct redis_command c = {0};
     int rc = 0;
     for (size_t i = 0; i < count; i++) {

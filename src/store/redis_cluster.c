@@ -1,6 +1,6 @@
 /*
  * Which node has a key: one server has all; a cluster's map of slots is read from any node that
- * answers, and again when a node says MOVED or is gone; see redis_link.h.
+ * answers, and again when a node says MOVED or is gone; see redis_net.h.
  */
 #include <openssl/sha.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ unsigned redis_slot(const char *key)
     return crc % REDIS_SLOTS;
 }
 
-static size_t node_of(struct redis_link *l, const char *host, unsigned port)
+static size_t node_of(struct redis_net *l, const char *host, unsigned port)
 {
     for (size_t i = 0; i < l->nodes.len; i++)
         if (l->nodes.data[i]->port == port && !strcmp(l->nodes.data[i]->host, host))
@@ -48,7 +48,7 @@ static int64_t integer(const redisReply *r)
 }
 
 /* [first, last, [host, port, …], replicas…] */
-static void take_range(struct redis_link *l, const struct redis_node *from, const redisReply *r)
+static void take_range(struct redis_net *l, const struct redis_node *from, const redisReply *r)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements < 3)
         return;
@@ -68,7 +68,7 @@ static void take_range(struct redis_link *l, const struct redis_node *from, cons
         l->slot[slot] = (uint16_t)at;
 }
 
-static int read_map(struct redis_link *l, struct redis_node *n, struct error *err)
+static int read_map(struct redis_net *l, struct redis_node *n, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
@@ -88,7 +88,7 @@ static int read_map(struct redis_link *l, struct redis_node *n, struct error *er
 }
 
 /* From whichever node answers. */
-static int refresh(struct redis_link *l, struct error *err)
+static int refresh(struct redis_net *l, struct error *err)
 {
     int rc = FAULT_SYSTEM;
     size_t known = l->nodes.len;
@@ -97,7 +97,7 @@ static int refresh(struct redis_link *l, struct error *err)
     return rc;
 }
 
-static int is_cluster(struct redis_link *l, struct error *err)
+static int is_cluster(struct redis_net *l, struct error *err)
 {
     struct redis_command c = {0};
     struct redis_node *n = l->nodes.data[0];
@@ -118,7 +118,7 @@ static int is_cluster(struct redis_link *l, struct error *err)
     return rc;
 }
 
-static int set_up_tls(struct redis_link *l, struct error *err)
+static int set_up_tls(struct redis_net *l, struct error *err)
 {
     l->tls = SSL_CTX_new(TLS_client_method());
     SSL_CTX_set_verify(l->tls, SSL_VERIFY_PEER, NULL);
@@ -129,9 +129,9 @@ static int set_up_tls(struct redis_link *l, struct error *err)
                    : error_set(err, FAULT_USAGE, "cannot read the certificates in %s", l->url.ca);
 }
 
-int redis_link_open(const char *url, bool tls, struct redis_link **out, struct error *err)
+int redis_net_open(const char *url, bool tls, struct redis_net **out, struct error *err)
 {
-    struct redis_link *l = memory_alloc(sizeof *l);
+    struct redis_net *l = memory_alloc(sizeof *l);
     int rc = store_url_parse(url, 6379, &l->url, err);
     if (!rc && tls)
         rc = set_up_tls(l, err);
@@ -142,13 +142,13 @@ int redis_link_open(const char *url, bool tls, struct redis_link **out, struct e
     if (!rc && l->clustered)
         rc = refresh(l, err);
     if (rc)
-        redis_link_free(l);
+        redis_net_free(l);
     else
         *out = l;
     return rc;
 }
 
-void redis_link_free(struct redis_link *l)
+void redis_net_free(struct redis_net *l)
 {
     for (size_t i = 0; i < l->nodes.len; i++) {
         redis_node_close(l->nodes.data[i]);
@@ -161,13 +161,13 @@ void redis_link_free(struct redis_link *l)
     free(l);
 }
 
-bool redis_link_clustered(const struct redis_link *l)
+bool redis_net_clustered(const struct redis_net *l)
 {
     return l->clustered;
 }
 
 /* "MOVED 3999 127.0.0.1:6381": the node, or NULL. */
-static struct redis_node *redirected(struct redis_link *l, const char *text, const char *from)
+static struct redis_node *redirected(struct redis_net *l, const char *text, const char *from)
 {
     const char *place = strchr(text, ' ');
     place = place ? strchr(place + 1, ' ') : NULL;
@@ -195,7 +195,7 @@ static bool passes(const redisReply *r)
            !strncmp(r->str, "READONLY", 8);
 }
 
-static int say_asking(struct redis_link *l, struct redis_node *n, struct error *err)
+static int say_asking(struct redis_net *l, struct redis_node *n, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
@@ -210,7 +210,7 @@ static int say_asking(struct redis_link *l, struct redis_node *n, struct error *
 }
 
 /* One attempt: 0 with the answer, 1 to try again at *n, or a fault. */
-static int attempt(struct redis_link *l, struct redis_node **n, bool *asking,
+static int attempt(struct redis_net *l, struct redis_node **n, bool *asking,
                    const struct redis_command *c, redisReply **out, struct error *err)
 {
     redisReply *r = NULL;
@@ -237,12 +237,12 @@ static int attempt(struct redis_link *l, struct redis_node **n, bool *asking,
     return rc;
 }
 
-static struct redis_node *owner(struct redis_link *l, const char *key)
+static struct redis_node *owner(struct redis_net *l, const char *key)
 {
     return l->nodes.data[l->clustered ? l->slot[redis_slot(key)] : 0];
 }
 
-int redis_call(struct redis_link *l, const char *key, struct redis_command *c, redisReply **out,
+int redis_call(struct redis_net *l, const char *key, struct redis_command *c, redisReply **out,
                struct error *err)
 {
     struct redis_node *n = owner(l, key);
@@ -269,7 +269,7 @@ int redis_call(struct redis_link *l, const char *key, struct redis_command *c, r
                : rc;
 }
 
-int redis_script(struct redis_link *l, const char *key, const char *script, struct redis_command *c,
+int redis_script(struct redis_net *l, const char *key, const char *script, struct redis_command *c,
                  redisReply **out, struct error *err)
 {
     unsigned char hash[SHA_DIGEST_LENGTH];
@@ -295,7 +295,7 @@ int redis_script(struct redis_link *l, const char *key, const char *script, stru
     }
 }
 
-int redis_settle(struct redis_link *l, const char *key, struct error *err)
+int redis_settle(struct redis_net *l, const char *key, struct error *err)
 {
     struct redis_node *n = owner(l, key);
     struct redis_command c = {0};

@@ -4,7 +4,7 @@
 
 #include <openssl/ssl.h>
 
-#include "store/redis_link.h"
+#include "store/redis_net.h"
 
 #define REDIS_SLOTS 16384
 
@@ -17,7 +17,7 @@ struct redis_node {
     redisReader *reader;
 };
 
-struct redis_link {
+struct redis_net {
     struct store_url url;
     SSL_CTX *tls;
     bool clustered;
@@ -25,7 +25,7 @@ struct redis_link {
     uint16_t slot[REDIS_SLOTS];        /* index of the node that has it */
 };
 
-int redis_node_connect(struct redis_link *l, struct redis_node *n, struct error *err);
+int redis_node_connect(struct redis_net *l, struct redis_node *n, struct error *err);
 /* One command and its answer, which may be an error of Redis's own. */
 int redis_node_ask(struct redis_node *n, const struct redis_command *c, redisReply **out,
                    struct error *err);
@@ -33,7 +33,7 @@ void redis_node_close(struct redis_node *n);
 
 struct redis_store {
     struct store store;
-    struct redis_link *link;
+    struct redis_net *link;
 };
 
 #define REDIS_OF(s) (((struct redis_store *)(s))->link)
@@ -45,7 +45,7 @@ void redis_key(struct redis_command *c, uint32_t job, const char *format, ...)
 /* A key of the job, to find its node by. */
 void redis_job_key(uint32_t job, char out[32]);
 /* Runs a command of one job's. */
-int redis_of_job(struct redis_link *l, uint32_t job, struct redis_command *c, redisReply **out,
+int redis_of_job(struct redis_net *l, uint32_t job, struct redis_command *c, redisReply **out,
                  struct error *err);
 
 int redis_job_get(struct store *s, uint32_t id, struct job *out, struct error *err);

@@ -20,7 +20,7 @@ static uint64_t number_of(const redisReply *r)
 }
 
 /* 1 if it is there, 0 if not. */
-static int read_job(struct redis_link *l, uint32_t id, struct job *out, struct error *err)
+static int read_job(struct redis_net *l, uint32_t id, struct job *out, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
@@ -470,7 +470,7 @@ static int oldest_first(const void *a, const void *b)
 {
     const redisReply *x = *(redisReply *const *)a, *y = *(redisReply *const *)b;
     uint64_t first = number_of(x), second = number_of(y);
-    return first < second ? -1 : first > second;
+    return first != second ? first < second ? -1 : 1 : x->integer < y->integer ? -1 : 1;
 }
 
 int redis_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *context, struct error *err)
@@ -479,7 +479,9 @@ int redis_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *context
     int rc = ask(s, job, "LRANGE", "bench", "-1", &r, err);
     if (rc)
         return rc;
-    qsort(r->element, r->elements, sizeof *r->element, oldest_first); /* merges: keeps the order */
+    for (size_t i = 0; i < r->elements; i++)
+        r->element[i]->integer = (long long)i; /* of no use in a text: equals keep their order */
+    qsort(r->element, r->elements, sizeof *r->element, oldest_first);
     for (size_t i = 0; !rc && i < r->elements; i++) {
         const char *part = text_of(r->element[i]), *end = part + r->element[i]->len;
         struct store_bench b = {.time = strtoull(part, NULL, 10)};

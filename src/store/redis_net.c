@@ -1,5 +1,5 @@
-/* One connection to a Redis server, with and without TLS; see redis_link.h. */
-#include "store/redis_link.h"
+/* One connection to a Redis server, with and without TLS; see redis_net.h. */
+#include "store/redis_net.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +117,7 @@ static int tls_wants(struct redis_node *n, int result)
     return -1;
 }
 
-static int start_tls(struct redis_link *l, struct redis_node *n)
+static int start_tls(struct redis_net *l, struct redis_node *n)
 {
     if (!l->tls)
         return 0;
@@ -208,7 +208,7 @@ int redis_node_ask(struct redis_node *n, const struct redis_command *c, redisRep
     }
 }
 
-static int log_in(struct redis_link *l, struct redis_node *n, struct error *err)
+static int log_in(struct redis_net *l, struct redis_node *n, struct error *err)
 {
     struct redis_command c = {0};
     redisReply *r = NULL;
@@ -230,7 +230,7 @@ static int log_in(struct redis_link *l, struct redis_node *n, struct error *err)
     return rc;
 }
 
-int redis_node_connect(struct redis_link *l, struct redis_node *n, struct error *err)
+int redis_node_connect(struct redis_net *l, struct redis_node *n, struct error *err)
 {
     struct addrinfo *list = NULL, hints = {.ai_socktype = SOCK_STREAM};
     char port[8];

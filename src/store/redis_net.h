@@ -2,18 +2,18 @@
  * Connections to Redis: one server, or a cluster by its map of slots. hiredis formats and parses;
  * sockets and TLS are ours, since its version here knows no TLS. Used by one thread.
  */
-#ifndef SONDE_REDIS_LINK_H
-#define SONDE_REDIS_LINK_H
+#ifndef SONDE_REDIS_NET_H
+#define SONDE_REDIS_NET_H
 
 #include <hiredis/hiredis.h>
 
 #include "store/store_internal.h"
 
-struct redis_link;
+struct redis_net;
 
-int redis_link_open(const char *url, bool tls, struct redis_link **out, struct error *err);
-void redis_link_free(struct redis_link *l);
-bool redis_link_clustered(const struct redis_link *l);
+int redis_net_open(const char *url, bool tls, struct redis_net **out, struct error *err);
+void redis_net_free(struct redis_net *l);
+bool redis_net_clustered(const struct redis_net *l);
 
 /* A command that grows argument by argument. */
 struct redis_command {
@@ -36,15 +36,15 @@ void redis_command_release(struct redis_command *c);
  * loading, has no master or may not be written to; FAULT_LIMIT if it is out of memory. Only
  * commands that may be run twice are to be sent: an answer may have been lost.
  */
-int redis_call(struct redis_link *l, const char *key, struct redis_command *c, redisReply **out,
+int redis_call(struct redis_net *l, const char *key, struct redis_command *c, redisReply **out,
                struct error *err);
 
 /* A script, by its hash; its text is sent where a node does not know it yet. `c` holds what follows
  * the text: the number of keys, keys and arguments. */
-int redis_script(struct redis_link *l, const char *key, const char *script, struct redis_command *c,
+int redis_script(struct redis_net *l, const char *key, const char *script, struct redis_command *c,
                  redisReply **out, struct error *err);
 /* Waits until a replica has what was written last, where the node of `key` has any. */
-int redis_settle(struct redis_link *l, const char *key, struct error *err);
+int redis_settle(struct redis_net *l, const char *key, struct error *err);
 
 /* Slot of a key: CRC16 (XMODEM) of what is between { and }, or of all of it. */
 unsigned redis_slot(const char *key);
