@@ -60,7 +60,7 @@ static const struct elf_names *names_of(struct interpreter_modules *known, const
     if (!added)
         return (const struct elf_names *)(uintptr_t)*at;
     struct elf_names *names =
-        m->kind == CODE_NATIVE && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
+        m->kind == CODE_ELF && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
     if (names && !elf_names_find(names, "_PyEval_EvalFrameDefault", &address, &size) &&
         !elf_names_find(names, "PyEval_EvalFrameEx", &address, &size)) {
         elf_names_free(names);
