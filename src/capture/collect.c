@@ -14,17 +14,17 @@ static void on_sample(struct session *s, const struct perf_record *r)
     if (!session_wants(s, t->process))
         return;
     struct pythons_sample python;
-    uint32_t stack = pythons_stack(s, t, r, &python);
+    uint32_t stack = pythons_stack(s, t, r, event == PERF_EVENTS_MAX, &python);
     if (s->options->gil && !(python.read && python.gil))
         return;
     if (event == PERF_EVENTS_MAX) {
         offcpu_on_sample(&s->offcpu, t, r, stack);
         if (python.for_gil)
             offcpu_on_gil(&s->offcpu, t);
-        if (python.holder)
-            offcpu_on_holder(&s->offcpu, t,
-                             tasks_thread(&s->tasks, r->pid, python.holder, r->time)->id,
-                             python.holder_stack);
+        const struct thread *holder =
+            python.holder ? tasks_find_thread(&s->tasks, r->pid, python.holder) : NULL;
+        if (holder)
+            offcpu_on_holder(&s->offcpu, t, holder->id, python.holder_stack);
         return;
     }
     writer_sample(s->writer, s->event[event], r->time, t->id, stack, r->period);

@@ -15,8 +15,8 @@
 
 #define MS 1000000ull
 #define LATE (50 * MS)   /* a stack read this long after its sample is another's */
-#define RETRY (200 * MS) /* an interpreter may still be on its way into a process */
-#define TRIES 25         /* but not for ever */
+#define RETRY (2 * MS)   /* an interpreter may still be on its way into a process; twice as long */
+#define TRIES 12         /* each time, and not for ever */
 #define NAMES (250 * MS) /* how often threads are asked for their names, if there are new ones */
 #define RENAMES (8 * NAMES)
 #define DI 5 /* of UNWIND_PERF_MASK's registers: the first argument of a system call */
@@ -105,7 +105,7 @@ static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t
     const struct process *process = tasks_find(&s->tasks, pid);
     int fault;
     if (e->interpreter || !process || e->refused || e->tries >= TRIES ||
-        (e->tries && now - e->tried < RETRY))
+        (e->tries && now - e->tried < RETRY << e->tries))
         return e->interpreter;
     e->tried = now;
     e->tries++;
@@ -252,17 +252,39 @@ static bool accept(struct pythons *p, const struct snapshot *k, const struct sta
     return good;
 }
 
+static struct snapshot *snapshot_of(const struct pythons *p, const struct perf_record *r)
+{
+    const uint64_t *at = map_get(&p->snapshots, (uint64_t)r->tid, r->time);
+    return at ? (struct snapshot *)(uintptr_t)*at : NULL;
+}
+
+/* What was read for the sample, taken out; NULL if nothing was. Who blocks stands still: it may be
+ * that now it can be read where it could not before. */
+static struct snapshot *snapshot_take(struct session *s, const struct perf_record *r, bool blocks)
+{
+    struct pythons *p = s->pythons;
+    struct snapshot *k = snapshot_of(p, r);
+    if (blocks && (!k || k->answer != INTERPRETER_READ)) {
+        uint64_t now = clock_now();
+        struct interpreter *i = interpreter_of(s, r->pid, now);
+        if (i)
+            take_snapshot(s, i, r, true, now);
+        k = snapshot_of(p, r);
+    }
+    if (k)
+        map_remove(&p->snapshots, (uint64_t)r->tid, r->time);
+    return k;
+}
+
 uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
-                       struct pythons_sample *out)
+                       bool blocks, struct pythons_sample *out)
 {
     struct pythons *p = s->pythons;
     const struct space *space = t->process->space;
-    const uint64_t *at = p ? map_get(&p->snapshots, (uint64_t)r->tid, r->time) : NULL;
+    struct snapshot *k = p ? snapshot_take(s, r, blocks) : NULL;
     *out = (struct pythons_sample){0};
-    if (!at)
+    if (!k)
         return stacks_of_sample(&s->stacks, space, r);
-    struct snapshot *k = (struct snapshot *)(uintptr_t)*at;
-    map_remove(&p->snapshots, (uint64_t)r->tid, r->time);
     struct stacks_walk walk;
     uint32_t stack;
     if (!stacks_walk(&s->stacks, space, r, &walk))

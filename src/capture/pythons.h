@@ -39,9 +39,10 @@ struct pythons_sample {
     uint32_t holder_stack;
 };
 
-/* The stack of a sample, with Python frames where they could be had. */
+/* The stack of a sample (of a thread that leaves the CPU: `blocks`), with Python frames where they
+ * could be had. */
 uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
-                       struct pythons_sample *out);
+                       bool blocks, struct pythons_sample *out);
 
 void pythons_finish(struct session *s);
 

@@ -43,6 +43,12 @@ static struct thread *find_thread(struct tasks *t, pid_t tid)
     return pointer_at(&t->by_tid, tid);
 }
 
+struct thread *tasks_find_thread(struct tasks *t, pid_t pid, pid_t tid)
+{
+    struct thread *th = find_thread(t, tid);
+    return th && th->process->pid == pid ? th : NULL;
+}
+
 /* Word of an end by another way than the records may come before that of the beginning. */
 static void take_early_status(struct tasks *t, struct process *p)
 {

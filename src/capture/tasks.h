@@ -91,7 +91,8 @@ void tasks_release(struct tasks *t);
 
 /* Finds or makes; what is not known is read from /proc. */
 struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
-struct process *tasks_find(struct tasks *t, pid_t pid); /* NULL if not known */
+struct process *tasks_find(struct tasks *t, pid_t pid);                  /* NULL if not known */
+struct thread *tasks_find_thread(struct tasks *t, pid_t pid, pid_t tid); /* the same */
 
 /* A process (pid is not the parent's) or a thread; it has the name of the thread that made it. */
 void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
