@@ -99,13 +99,14 @@ static struct entry *entry_of(struct pythons *p, pid_t pid)
     return (struct entry *)(uintptr_t)*at;
 }
 
-static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t now)
+/* At once: also if it was not there a moment ago. */
+static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t now, bool at_once)
 {
     struct entry *e = entry_of(s->pythons, pid);
     const struct process *process = tasks_find(&s->tasks, pid);
     int fault;
     if (e->interpreter || !process || e->refused || e->tries >= TRIES ||
-        (e->tries && now - e->tried < RETRY << e->tries))
+        (e->tries && !at_once && now - e->tried < RETRY << e->tries))
         return e->interpreter;
     e->tried = now;
     e->tries++;
@@ -152,7 +153,7 @@ static void take_snapshot(struct session *s, struct interpreter *i, const struct
                           bool blocks, uint64_t now)
 {
     struct interpreter_stack own, holder = {0};
-    struct snapshot head = {.late = now - r->time > LATE};
+    struct snapshot head = {.late = !blocks && now - r->time > LATE}; /* who blocks waits for us */
     if (blocks && s->options->waiting)
         read_holder(i, r, &head, &holder);
     size_t held = head.holder ? holder.count : 0;
@@ -185,7 +186,7 @@ static void on_news(void *context, const struct perf_record *r)
     if (event < 0 || r->pid <= 0 || inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
         return;
     uint64_t now = clock_now();
-    struct interpreter *i = interpreter_of(s, r->pid, now);
+    struct interpreter *i = interpreter_of(s, r->pid, now, false);
     if (i)
         take_snapshot(s, i, r, event == PERF_EVENTS_MAX, now);
 }
@@ -241,15 +242,11 @@ static void describe(struct session *s, const struct snapshot *k, struct pythons
 }
 
 /* Whether the snapshot can be used with what the kernel copied. */
-static bool accept(struct pythons *p, const struct snapshot *k, const struct stacks_walk *walk,
-                   const uint64_t *address)
+static bool is_good(const struct snapshot *k, const struct stacks_walk *walk,
+                    const uint64_t *address)
 {
-    bool good =
-        k->answer == INTERPRETER_READ && !k->late && fits(k, address, walk->count, walk->whole);
-    p->read += k->answer != INTERPRETER_NONE;
-    p->late += k->answer == INTERPRETER_READ && k->late;
-    p->rejected += k->answer != INTERPRETER_NONE && !k->late && !good;
-    return good;
+    return k && k->answer == INTERPRETER_READ && !k->late &&
+           fits(k, address, walk->count, walk->whole);
 }
 
 static struct snapshot *snapshot_of(const struct pythons *p, const struct perf_record *r)
@@ -260,13 +257,14 @@ static struct snapshot *snapshot_of(const struct pythons *p, const struct perf_r
 
 /* What was read for the sample, taken out; NULL if nothing was. Who blocks stands still: it may be
  * that now it can be read where it could not before. */
-static struct snapshot *snapshot_take(struct session *s, const struct perf_record *r, bool blocks)
+static struct snapshot *snapshot_take(struct session *s, const struct perf_record *r, bool blocks,
+                                      const struct stacks_walk *walk)
 {
     struct pythons *p = s->pythons;
     struct snapshot *k = snapshot_of(p, r);
-    if (blocks && (!k || k->answer != INTERPRETER_READ)) {
+    if (blocks && !is_good(k, walk, s->stacks.address)) {
         uint64_t now = clock_now();
-        struct interpreter *i = interpreter_of(s, r->pid, now);
+        struct interpreter *i = interpreter_of(s, r->pid, now, true);
         if (i)
             take_snapshot(s, i, r, true, now);
         k = snapshot_of(p, r);
@@ -276,26 +274,35 @@ static struct snapshot *snapshot_take(struct session *s, const struct perf_recor
     return k;
 }
 
+static void account(struct pythons *p, const struct snapshot *k, bool good)
+{
+    if (k->answer == INTERPRETER_NONE)
+        return;
+    p->read++;
+    p->late += k->late;
+    p->rejected += !k->late && !good;
+}
+
 uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
                        bool blocks, struct pythons_sample *out)
 {
-    struct pythons *p = s->pythons;
     const struct space *space = t->process->space;
-    struct snapshot *k = p ? snapshot_take(s, r, blocks) : NULL;
+    struct stacks_walk walk = {0};
+    uint32_t stack = 0;
+    bool walked = stacks_walk(&s->stacks, space, r, &walk);
+    struct snapshot *k = s->pythons ? snapshot_take(s, r, blocks, &walk) : NULL;
+    bool good = walked && is_good(k, &walk, s->stacks.address);
     *out = (struct pythons_sample){0};
-    if (!k)
-        return stacks_of_sample(&s->stacks, space, r);
-    struct stacks_walk walk;
-    uint32_t stack;
-    if (!stacks_walk(&s->stacks, space, r, &walk))
-        stack = 0;
-    else if (accept(p, k, &walk, s->stacks.address))
+    if (good)
         stack = merged(s, t, k, &walk);
-    else
+    else if (walked)
         stack = stacks_of_addresses(&s->stacks, space, s->stacks.address, walk.count,
                                     walk.interrupted, walk.whole);
-    describe(s, k, out);
-    free(k);
+    if (k) {
+        account(s->pythons, k, good);
+        describe(s, k, out);
+        free(k);
+    }
     return stacks_add_kernel(&s->stacks, stack, r->chain, r->chain_len);
 }
 
@@ -326,7 +333,7 @@ void pythons_tick(struct session *s, uint64_t now)
             *vector_push(&pids) = ((const struct process *)(uintptr_t)m->slots[i].value)->pid;
     for (size_t i = 0; i < pids.len; i++) {
         struct naming n = {.session = s, .pid = pids.data[i], .now = now};
-        struct interpreter *found = interpreter_of(s, n.pid, now);
+        struct interpreter *found = interpreter_of(s, n.pid, now, false);
         if (found)
             interpreter_names(found, on_name, &n);
     }

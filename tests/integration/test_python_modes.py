@@ -351,7 +351,7 @@ def attached(sonde, recording, started, tmp_path):
     def call(path, app, *options):
         process = started([path, app], stdout=subprocess.PIPE)
         process.stdout.readline()
-        made = sonde("attach", "-o", tmp_path / "attach.sonde", "--duration", "800ms",
+        made = sonde("attach", "-o", tmp_path / "attach.sonde", "--duration", "1200ms",
                      "--rate", "997", *options, process.pid)
         assert made.status == 0, made
         assert process.poll() is None
@@ -366,8 +366,8 @@ def test_attach(attached, python, script):
     stacks = folded(recording)
     whole = sum(count for _, count in stacks)
     assert total(stacks, "<module>", "one", "spin") + total(stacks, "<module>", "two", "spin") > \
-        0.75 * whole > 50, stacks[:5]
-    assert 1.8 < total(stacks, "one") / total(stacks, "two") < 4.8
+        0.75 * whole > 10, stacks[:5]
+    assert 1.5 < total(stacks, "one") / total(stacks, "two") < 6
     assert "MainThread" in names(recording)
 
 
