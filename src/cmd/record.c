@@ -182,7 +182,10 @@ int record(const struct record_options *o, struct session_options *session, cons
 {
     *result = (struct session_result){0};
     session->perf.rate = o->rate;
-    session->perf.wall = o->wall;
+    session->perf.wall = o->wall || o->waiting;
+    session->gil = o->gil;
+    session->waiting = o->waiting;
+    session->no_native = !o->native;
     session->perf.no_kernel = !o->kernel;
     int rc = parse_events(&o->events, &session->perf, err);
     if (rc)
