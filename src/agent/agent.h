@@ -100,6 +100,7 @@ struct agent_self {
     bool hidden;   /* the program believes that it blocks our signal */
     uint32_t gate; /* enum heap_gate */
     struct heap_thread *heap;
+    struct trace_thread *trace;
 };
 
 _Static_assert(sizeof(struct agent_self) <= 64, "static TLS is scarce");

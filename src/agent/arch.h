@@ -6,6 +6,7 @@
  * An arch_<name>.h defines
  *   raw_syscall(number, a … f)  the kernel's answer: a value or a negative errno
  *   arch_thread_pointer()       the address of the thread's control block
+ *   arch_ticks()                a counter that runs evenly, if the collector said that it does
  *   arch_code_before            how many bytes before the ip arch_restart looks at
  *   arch_restart(ucontext)      see below
  */

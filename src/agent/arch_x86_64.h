@@ -20,6 +20,13 @@ static inline long raw_syscall(long n, long a, long b, long c, long d, long e, l
     return result;
 }
 
+static inline uint64_t arch_ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+    return (uint64_t)high << 32 | low;
+}
+
 static inline uint64_t arch_thread_pointer(void)
 {
     uint64_t self;

@@ -33,18 +33,6 @@ static struct heap_thread *block[AGENT_SLOTS / BLOCK];
 static pthread_key_t end_key;
 static bool has_key;
 
-static void *map_wiped(size_t size)
-{
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at < 0 && at > -4096)
-        return NULL;
-    if (raw3(SYS_madvise, at, size, MADV_WIPEONFORK) == 0)
-        return (void *)at;
-    raw2(SYS_munmap, at, size);
-    return NULL;
-}
-
 void heap_refuse(enum heap_loss why, uint64_t bytes)
 {
     struct heap_header *h = __atomic_load_n(&heap_process->segment, __ATOMIC_ACQUIRE);
@@ -63,7 +51,7 @@ static struct heap_thread *place_at(uint32_t i)
     if (b)
         return &b[i % BLOCK];
     size_t size = BLOCK * sizeof *b;
-    struct heap_thread *fresh = agent_quiet ? NULL : map_wiped(size);
+    struct heap_thread *fresh = agent_quiet ? NULL : publish_map_wiped(size);
     if (!fresh)
         return NULL;
     if (__atomic_compare_exchange_n(at, &b, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -336,7 +324,7 @@ void heap_start(const struct heap_settings *settings, const char *tree)
     if (heap_real_is_passed_by())
         session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, 0, -1);
     has_key = pthread_key_create(&end_key, on_thread_end) == 0;
-    struct heap_process *p = map_wiped((sizeof *p + 4095) & ~4095ul);
+    struct heap_process *p = publish_map_wiped((sizeof *p + 4095) & ~4095ul);
     if (p)
         __atomic_store_n(&heap_process, p, __ATOMIC_RELEASE);
 }

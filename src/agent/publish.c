@@ -65,6 +65,18 @@ void *publish_map_file(int fd, uint64_t size)
     return (void *)at;
 }
 
+void *publish_map_wiped(size_t size)
+{
+    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at < 0 && at > -4096)
+        return NULL;
+    if (raw3(SYS_madvise, at, size, MADV_WIPEONFORK) == 0)
+        return (void *)at;
+    raw2(SYS_munmap, at, size);
+    return NULL;
+}
+
 static void header_fill(struct segment_header *h, const struct segment_layout *l, uint32_t slots)
 {
     const struct agent_settings *s = &agent_settings;

@@ -31,4 +31,7 @@ uint64_t publish_file_limit(void);
 int publish_memory_file(uint64_t size);
 void *publish_map_file(int fd, uint64_t size);
 
+/* Private memory that a forked child finds zeroed; or NULL. */
+void *publish_map_wiped(size_t size);
+
 #endif

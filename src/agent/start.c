@@ -25,6 +25,8 @@
 #include "agent/session.h"
 #include "agent/signals.h"
 #include "agent/threads.h"
+#include "agent/trace.h"
+#include "agent/python_hooks.h"
 
 /* This library is initialised first of all (-z initfirst), so that what other libraries allocate at
  * their start is seen; libc's own environment is not there yet. */
@@ -164,6 +166,33 @@ static void heap_read(struct heap_settings *heap)
         heap->interval = 1;
 }
 
+static bool has_word(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (; list && *list; list += strcspn(list, ","), list += *list == ',')
+        if (strncmp(list, word, len) == 0 && (!list[len] || list[len] == ','))
+            return true;
+    return false;
+}
+
+static void trace_read(void)
+{
+    struct trace_settings *t = &trace_settings;
+    const char *what = variable(SESSION_TRACE_WHAT), *clock = variable(SESSION_TRACE_CLOCK);
+    struct trace_layout unused;
+    t->on = what != NULL;
+    t->calls = has_word(what, "calls");
+    t->lines = has_word(what, "lines");
+    t->tsc = clock && strcmp(clock, "tsc") == 0;
+    t->depth = (uint32_t)number(variable(SESSION_TRACE_DEPTH), 0, 1u << 20);
+    t->ring = (uint32_t)number(variable(SESSION_TRACE_RING), TRACE_RING, TRACE_RING_MAX);
+    if (!trace_layout(8, t->ring, TRACE_NAMES, TRACE_LINES, &unused))
+        t->ring = TRACE_RING;
+    text_take(t->only, sizeof t->only, variable(SESSION_TRACE_ONLY));
+    text_take(t->skip, sizeof t->skip, variable(SESSION_TRACE_SKIP));
+    text_take(t->chosen, sizeof t->chosen, variable(SESSION_LINES));
+}
+
 static void begin(const struct heap_settings *heap)
 {
     struct agent_settings *settings = &agent_settings;
@@ -189,6 +218,8 @@ static void begin(const struct heap_settings *heap)
     threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
     threads_scan();
     heap_start(heap, variable(SESSION_HEAP_TREE));
+    if (trace_start())
+        python_hooks_init(NULL);
 }
 
 /* Once it is known whether there is an interpreter: who is not to be sampled is not, and who is not
@@ -199,6 +230,7 @@ static void begin_or_wait(void)
     struct agent_settings *s = &agent_settings;
     struct heap_settings heap;
     heap_read(&heap);
+    trace_read();
     if (s->python_only && !agent_python.ready) {
         if (agent_python.fault)
             session_send(SESSION_REFUSED, SESSION_PYTHON, -agent_python.fault, -1);
@@ -230,6 +262,8 @@ void agent_after_load(void *handle)
         modules_refresh();
         if (!python_is_here() && handle && python_look(handle) && agent_phase() == AGENT_RUNNING)
             python_show(agent_process->segment);
+        if (trace_process && agent_python.ready)
+            python_hooks_init(handle);
     } else if (handle && python_look(handle) &&
                __atomic_exchange_n(&agent_settings.python_awaited, false, __ATOMIC_ACQ_REL)) {
         environment = environ;

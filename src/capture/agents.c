@@ -30,7 +30,7 @@
 #include "cpython/cpython.h"
 #include "wire/session.h"
 
-#define ENVIRONMENT_MAX 12
+#define ENVIRONMENT_MAX 24
 #define SEGMENT_SIZE_MAX (1ull << 34)
 #define CALLERS_MAX 1024 /* connections that have not spoken yet */
 
@@ -45,6 +45,8 @@ struct member {
     struct segment_view *view;
     void *heap;
     size_t heap_size;
+    void *trace;
+    size_t trace_size;
 };
 
 struct caller {
@@ -127,6 +129,26 @@ static int environment_make_heap(struct agents *a, const struct agents_options *
     return 0;
 }
 
+static void environment_make_trace(struct agents *a, const struct agents_trace *t)
+{
+    variable_add(a, SESSION_TRACE_WHAT,
+                 t->calls && t->lines ? "calls,lines"
+                 : t->calls           ? "calls"
+                 : t->lines           ? "lines"
+                                      : "spans");
+    variable_add(a, SESSION_TRACE_CLOCK, t->tsc ? "tsc" : "monotonic");
+    if (t->depth)
+        variable_add_number(a, SESSION_TRACE_DEPTH, t->depth);
+    if (t->ring_words)
+        variable_add_number(a, SESSION_TRACE_RING, t->ring_words);
+    if (t->only)
+        variable_add(a, SESSION_TRACE_ONLY, t->only);
+    if (t->skip)
+        variable_add(a, SESSION_TRACE_SKIP, t->skip);
+    if (t->lines)
+        variable_add(a, SESSION_LINES, t->lines);
+}
+
 static int environment_make(struct agents *a, const struct agents_options *o, const char *address,
                             struct error *err)
 {
@@ -150,6 +172,8 @@ static int environment_make(struct agents *a, const struct agents_options *o, co
         variable_add(a, SESSION_ONLY, "python");
     if (o->rows)
         variable_add(a, SESSION_ROWS, o->rows);
+    if (o->trace)
+        environment_make_trace(a, o->trace);
     return o->heap == HEAP_OFF ? 0 : environment_make_heap(a, o, err);
 }
 
@@ -210,6 +234,8 @@ static void member_free(struct member *m)
         munmap(m->base, m->size);
     if (m->heap)
         munmap(m->heap, m->heap_size);
+    if (m->trace)
+        munmap(m->trace, m->trace_size);
     if (m->pidfd >= 0)
         close(m->pidfd);
     free(m);
@@ -358,6 +384,27 @@ static void heap_take(struct agents *a, pid_t pid, int fd, const struct agents_s
     }
 }
 
+static void trace_take(struct agents *a, pid_t pid, int fd, const struct agents_sink *sink,
+                       void *context)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < a->members.len; i++) {
+        struct member *m = a->members.data[i];
+        if (m->process.pid != pid || m->trace)
+            continue;
+        if (segment_map(fd, &m->trace, &m->trace_size, &err) != 0) {
+            if (sink->refused)
+                sink->refused(context, pid, err.text);
+            return;
+        }
+        m->process.trace = m->trace;
+        m->process.trace_size = m->trace_size;
+        if (sink->trace)
+            sink->trace(context, &m->process);
+        return;
+    }
+}
+
 static void refusal_tell(pid_t pid, const struct session_hello *hello,
                          const struct agents_sink *sink, void *context)
 {
@@ -368,6 +415,7 @@ static void refusal_tell(pid_t pid, const struct session_hello *hello,
         [SESSION_NO_MEMORY] = "it has no memory for a segment (ulimit -v)",
         [SESSION_PYTHON] = "its Python",
         [SESSION_NO_WIPE] = "the kernel is older than 4.14 (no MADV_WIPEONFORK)",
+        [SESSION_NO_TRACE] = "its calls are not traced: there is no memory for the rings",
         [SESSION_NO_HEAP] = "its heap is not recorded: there is no memory for the tables",
         [SESSION_OWN_MALLOC] = "it has an allocator of its own linked into it, whose calls cannot "
                                "be seen: link or preload that as a shared library",
@@ -426,6 +474,8 @@ static bool caller_hear(struct agents *a, const struct caller *c, const struct a
             segment_take(a, c->pid, fd, sink, context);
         else if (hello.kind == SESSION_HEAP && fd >= 0)
             heap_take(a, c->pid, fd, sink, context);
+        else if (hello.kind == SESSION_TRACE && fd >= 0)
+            trace_take(a, c->pid, fd, sink, context);
         else if (hello.kind == SESSION_REFUSED)
             refusal_tell(c->pid, &hello, sink, context);
     }

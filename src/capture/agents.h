@@ -19,13 +19,24 @@
 #include "wire/heap.h"
 #include "wire/segment.h"
 
+/* Lists of patterns are separated by colons; any of the texts may be NULL. */
+struct agents_trace {
+    bool calls;
+    const char *lines; /* functions whose lines are counted; NULL: none */
+    const char *only, *skip;
+    uint32_t depth;      /* 0: no limit */
+    uint32_t ring_words; /* 0 for the usual */
+    bool tsc;
+};
+
 struct agents_options {
-    const char *library; /* libsonde.so */
-    const char *preload; /* LD_PRELOAD that the target had anyway, or NULL */
-    const char *rows;    /* folder of compiled unwind rows, or NULL */
-    uint32_t rate;       /* samples a second of CPU; 0: no samples */
-    uint32_t ring_bytes; /* of each thread, 0 for the usual size */
-    bool python_only;    /* processes without Python stay as they are */
+    const char *library;              /* libsonde.so */
+    const char *preload;              /* LD_PRELOAD that the target had anyway, or NULL */
+    const char *rows;                 /* folder of compiled unwind rows, or NULL */
+    uint32_t rate;                    /* samples a second of CPU; 0: no samples */
+    uint32_t ring_bytes;              /* of each thread, 0 for the usual size */
+    bool python_only;                 /* processes without Python stay as they are */
+    const struct agents_trace *trace; /* what to trace, or NULL */
     enum heap_mode heap;
     uint64_t
         heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
@@ -39,9 +50,12 @@ struct agents_process {
     uint64_t interval;
     uint32_t flags; /* enum segment_flag, may gain bits until the end */
     uint32_t threads_refused;
-    bool execed;      /* at process_end: it goes on in another image */
-    bool damaged;     /* the segment broke its own rules: forged, or overwritten by the target */
-    void *user;       /* the sink's, from `process` on */
+    bool execed;  /* at process_end: it goes on in another image */
+    bool damaged; /* the segment broke its own rules: forged, or overwritten by the target */
+    void *user;   /* the sink's, from `process` on */
+    void *trace_user;
+    const void *trace; /* its trace segment (wire/trace.h), the same */
+    size_t trace_size;
     const void *heap; /* its heap segment (wire/heap.h), once it came; believe nothing in it */
     size_t heap_size;
     uint32_t python;       /* its interpreter, as in the segment's header; 0: none (yet) */
@@ -113,6 +127,8 @@ struct agents_sink {
     void (*heap)(void *context, struct agents_process *p);
     /* The process's header was read again: p->flags and what else may have changed. */
     void (*round)(void *context, struct agents_process *p);
+    /* ... its trace segment: p->trace. */
+    void (*trace)(void *context, struct agents_process *p);
     /* A process that is not observed; `why` is a clause for the user. */
     void (*refused)(void *context, pid_t pid, const char *why);
 };

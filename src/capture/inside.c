@@ -16,6 +16,8 @@
 #include "capture/python.h"
 #include "capture/queue.h"
 #include "capture/session_internal.h"
+#include "capture/trace.h"
+#include "capture/trace_clock.h"
 #include "unwind/walk.h"
 
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
@@ -107,7 +109,15 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
                                .heap_memory = s->options->agent_memory};
+    struct agents_trace trace;
+    if (s->options->trace) {
+        trace = *s->options->trace;
+        trace.tsc = trace_clock_usable();
+        o.trace = &trace;
+    }
     rc = agents_new(&o, &s->agents, err);
+    if (rc == 0 && o.trace && !s->traces)
+        s->traces = traces_new(s);
     if (rc == 0 && o.heap != HEAP_OFF && !s->heaps)
         s->heaps = heaps_new(s);
     return rc;
@@ -121,10 +131,10 @@ static int open_beside(struct session *s, struct error *err)
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
     bool python = !s->options->no_python && s->inside->event < p->events;
-    if (!heap && !python)
+    if (!heap && !python && !s->options->trace)
         return 0;
     int rc = start_agents(s, false, python, err);
-    if (!rc || heap)
+    if (!rc || heap || s->options->trace)
         return rc;
     char note[300];
     snprintf(note, sizeof note, "Python is seen from outside only: %.200s", err->text);
@@ -186,6 +196,8 @@ static void on_mapping(void *context, struct agents_process *p, const struct age
                      m->build_id, m->build_id_len, m->since);
     if (s->heaps)
         heaps_on_mapping(s->heaps, p, m);
+    if (s->traces)
+        traces_on_mapping(s->traces, p, m);
 }
 
 static void on_heap(void *context, struct agents_process *p)
@@ -193,6 +205,13 @@ static void on_heap(void *context, struct agents_process *p)
     struct session *s = context;
     if (s->heaps)
         heaps_on_heap(s->heaps, p);
+}
+
+static void on_trace(void *context, struct agents_process *p)
+{
+    struct session *s = context;
+    if (s->traces)
+        traces_on_trace(s->traces, p);
 }
 
 static struct thread *thread_of(struct session *s, const struct agents_process *p,
@@ -372,6 +391,8 @@ static void on_process_end(void *context, struct agents_process *p)
             !(s->remarked & remarks[i].flag))
             writer_note(s->writer, NOTE_WARNING, remarks[i].text);
     s->remarked |= p->flags;
+    if (s->traces)
+        traces_on_process_end(s->traces, p);
     struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
     python_process_free(python);
@@ -409,6 +430,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
                                         .round = on_round,
+                                        .trace = on_trace,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
 
@@ -419,6 +441,8 @@ void inside_collect(struct session *s)
         inside_write(s, UINT64_MAX);
     if (s->heaps)
         heaps_tick(s->heaps, clock_now());
+    if (s->traces)
+        traces_tick(s->traces);
 }
 
 void inside_finish(struct session *s)
@@ -433,6 +457,8 @@ void inside_finish(struct session *s)
     }
     if (s->heaps)
         heaps_finish(s->heaps);
+    if (s->traces)
+        traces_finish(s->traces);
     if (s->perf)
         return;
     writer_note(s->writer, NOTE_INFO,
@@ -444,6 +470,8 @@ void inside_finish(struct session *s)
 void inside_close(struct session *s)
 {
     heaps_free(s->heaps);
+    traces_free(s->traces);
+    s->traces = NULL;
     agents_free(s->agents);
     s->heaps = NULL;
     s->agents = NULL;

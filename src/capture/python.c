@@ -64,13 +64,11 @@ void python_thread_free(struct python_thread *t)
 }
 
 /* "<string>" and "<frozen ...>" are no files. */
-static char *source_path(const struct python_process *p, const struct agents_code *c)
+static char *source_path(const struct python_process *p, const char *at, size_t len)
 {
     struct text t = TEXT_INIT;
-    if (c->path_len && c->path[0] != '/' && c->path[0] != '<' && p->folder)
+    if (len && at[0] != '/' && at[0] != '<' && p->folder)
         text_format(&t, "%s/", p->folder);
-    const char *at = c->path;
-    size_t len = c->path_len;
     if (len > 2 && t.len && !memcmp(at, "./", 2)) {
         at += 2;
         len -= 2;
@@ -89,17 +87,29 @@ static char *name_of(const struct agents_code *c)
     return text_take(&t);
 }
 
+uint32_t python_function(struct python_process *p, const char *name, const char *path,
+                         size_t path_len, int32_t first_line, uint32_t *module)
+{
+    char *full = source_path(p, path, path_len);
+    *module = writer_module(p->writer, CODE_PYTHON, full, NULL, 0);
+    uint32_t function = writer_function(p->writer, name, "", full,
+                                        first_line > 0 ? (uint32_t)first_line : 0, *module);
+    free(full);
+    return function;
+}
+
 static void code_add(struct python_process *p, const struct agents_code *c)
 {
-    char *path = c->code & 1 ? memory_strdup("<asyncio>") : source_path(p, c), *name = name_of(c);
+    static const char asyncio[] = "<asyncio>";
+    bool task = c->code & 1;
+    char *name = name_of(c);
     struct python_code *code = vector_push(&p->code);
     *code = (struct python_code){.first_line = c->first_line, .table_size = c->table_len};
-    code->module = writer_module(p->writer, CODE_PYTHON, path, NULL, 0);
-    code->function = writer_function(p->writer, name, "", path,
-                                     c->first_line > 0 ? (uint32_t)c->first_line : 0, code->module);
+    code->function =
+        python_function(p, name, task ? asyncio : c->path, task ? sizeof asyncio - 1 : c->path_len,
+                        c->first_line, &code->module);
     code->table = memory_alloc(c->table_len ? c->table_len : 1);
     memcpy(code->table, c->table, c->table_len);
-    free(path);
     free(name);
 }
 

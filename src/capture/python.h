@@ -58,6 +58,10 @@ void python_thread_free(struct python_thread *t); /* NULL-safe */
 
 void python_on_code(struct python_process *p, struct python_thread *t, const struct agents_code *c);
 
+/* A function of Python in the recording, and the module that its file is. */
+uint32_t python_function(struct python_process *p, const char *name, const char *path,
+                         size_t path_len, int32_t first_line, uint32_t *module);
+
 /* The frame for an instruction of the code at `address`. */
 uint32_t python_frame(struct python_process *p, const struct python_thread *t, uint64_t address,
                       int32_t instruction);

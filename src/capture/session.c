@@ -26,6 +26,7 @@
 
 #define SECOND 1000000000ull
 #define POLL_MS 50
+#define POLL_TRACE_MS 5 /* a ring of calls is full in some tens */
 /* A record's time is taken before it is in the ring: younger ones may still be on their way. */
 #define HOLD_BACK (5 * 1000000ull)
 
@@ -356,7 +357,7 @@ static bool is_over(const struct session *s, uint64_t now)
 
 static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
 {
-    uint64_t now = clock_now(), timeout = POLL_MS;
+    uint64_t now = clock_now(), timeout = s->traces ? POLL_TRACE_MS : POLL_MS;
     if (s->options->duration) {
         uint64_t left = s->start + s->options->duration - now;
         if (left < timeout * 1000000)

@@ -15,6 +15,7 @@ struct session {
     struct writer *writer;
     struct perf *perf;     /* or NULL, and then */
     struct agents *agents; /* samplers inside the target, see inside.h; with perf for Python and */
+    struct traces *traces; /* what they trace, or NULL */
     struct heaps *heaps;   /* the heap, or NULL */
     struct inside *inside; /* what they brought */
     struct modules modules;

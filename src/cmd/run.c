@@ -9,6 +9,7 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/record.h"
+#include "cmd/tracing.h"
 
 struct run_options {
     struct record_options record;
@@ -17,6 +18,7 @@ struct run_options {
     bool follow, python, native;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
+    struct tracing_options tracing;
 };
 
 static const char *const heap_modes[] = {"off", "exact", "sampled", NULL};
@@ -34,6 +36,7 @@ static const struct option options[] = {
      .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
      .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
              "not fit is counted."},
+    TRACING_OPTIONS(struct run_options, tracing),
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
     {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
@@ -52,6 +55,7 @@ static const struct option options[] = {
     {0}};
 
 static const struct run_options defaults = {.record = RECORD_DEFAULTS,
+                                            .tracing = TRACING_DEFAULTS,
                                             .follow = true,
                                             .native = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
@@ -101,7 +105,14 @@ static int run(struct invocation *inv)
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.agent_memory = o->agent_memory & ~4095ull;
+    struct tracing tracing;
+    rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
+    if (rc) {
+        tracing_release(&tracing);
+        return rc;
+    }
     rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
+    tracing_release(&tracing);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);
     if (!result.started)

@@ -17,6 +17,16 @@
     "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
                              */
 
+/* The tracer: what it writes ("calls", "lines", both with a comma; "spans": only what programs say
+ * themselves), and by which clock. Lists of patterns are separated by colons. */
+#define SESSION_TRACE_WHAT "SONDE_SESSION_TRACE"
+#define SESSION_TRACE_CLOCK "SONDE_SESSION_TRACE_CLOCK" /* "tsc", or CLOCK_MONOTONIC */
+#define SESSION_TRACE_RING "SONDE_SESSION_TRACE_RING"   /* words of a thread's ring */
+#define SESSION_TRACE_DEPTH "SONDE_SESSION_TRACE_DEPTH" /* deepest call that is written */
+#define SESSION_TRACE_ONLY "SONDE_SESSION_TRACE_ONLY"   /* paths of Python files */
+#define SESSION_TRACE_SKIP "SONDE_SESSION_TRACE_SKIP"
+#define SESSION_LINES "SONDE_SESSION_LINES" /* module.function whose lines are counted */
+
 /* The heap: "exact" or "sampled"; without it malloc is left alone. */
 #define SESSION_HEAP_MODE "SONDE_SESSION_HEAP"
 #define SESSION_HEAP_INTERVAL "SONDE_SESSION_HEAP_INTERVAL" /* mean bytes between two samples */
@@ -32,6 +42,7 @@
 enum session_kind {
     SESSION_SEGMENT = 1, /* here is my segment */
     SESSION_HEAP = 3,    /* here is my heap's; the segment came before */
+    SESSION_TRACE = 4,   /* the same for what is traced */
     SESSION_REFUSED = 2, /* this process is not observed, `reason` says why */
 };
 
@@ -43,7 +54,8 @@ enum session_reason {
     SESSION_NO_WIPE = 4,     /* MADV_WIPEONFORK is missing: Linux before 4.14 */
     SESSION_NO_HEAP = 5,     /* the heap's segment could not be made */
     SESSION_PYTHON = 6,      /* a Python that cannot be read: `error` is -enum cpython_fault */
-    SESSION_OWN_MALLOC = 7,  /* the program defines malloc itself: its calls do not come by us */
+    SESSION_NO_TRACE = 7,    /* the trace's segment could not be made */
+    SESSION_OWN_MALLOC = 8,  /* the program defines malloc itself: its calls do not come by us */
     SESSION_REASONS
 };
 

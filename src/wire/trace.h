@@ -41,7 +41,7 @@ enum trace_word {
     TRACE_WORDS
 };
 
-enum trace_clock { TRACE_NANOSECONDS = 0 /* CLOCK_MONOTONIC */, TRACE_TSC = 1, TRACE_CLOCKS };
+enum trace_unit { TRACE_NANOSECONDS = 0 /* CLOCK_MONOTONIC */, TRACE_TSC = 1, TRACE_CLOCKS };
 
 enum trace_flag {
     TRACE_HOOK_TAKEN = 1,      /* the program used sys.setprofile (or settrace) itself */
@@ -67,7 +67,7 @@ struct trace_header {
     uint64_t size;
     uint32_t slots, ring_words, names_size, lines;
     uint32_t pid;
-    uint32_t clock; /* enum trace_clock */
+    uint32_t clock; /* enum trace_unit */
     uint32_t flags;
     uint32_t slots_used; /* slots at and above this one were never used */
     uint32_t names_used; /* bytes */

@@ -1,0 +1,228 @@
+/* Finds the interpreter's functions and sets the hooks at the right moments; see python_hooks.h. */
+#include "agent/python_hooks.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "agent/python.h"
+
+struct python_api python_api;
+unsigned python_minor;
+uint32_t python_threads_coming;
+
+/* Set while we change a hook ourselves: that is audited like the program's own doing. */
+static bool setting;
+static bool is_set;
+
+#define NEW_API 12 /* minor version that has sys.monitoring */
+
+static const struct {
+    const char *name;
+    size_t offset;
+    unsigned from, to; /* minor versions that must have it */
+} functions[] = {
+#define API(member, name, from, to)                                                                \
+    {                                                                                              \
+        name, offsetof(struct python_api, member), from, to                                        \
+    }
+    API(add_audit_hook, "PySys_AddAuditHook", 8, 99),
+    API(set_profile, "PyEval_SetProfile", 8, 11),
+    API(set_trace, "PyEval_SetTrace", 8, 11),
+    API(thread_head, "PyInterpreterState_ThreadHead", 8, 11),
+    API(thread_next, "PyThreadState_Next", 8, 11),
+    API(thread_get, "PyThreadState_Get", 8, 99),
+    API(add_pending, "Py_AddPendingCall", 8, 99),
+    API(error_clear, "PyErr_Clear", 8, 99),
+    API(none, "_Py_NoneStruct", 8, 99),
+    API(sys_object, "PySys_GetObject", 8, 99),
+    API(attribute, "PyObject_GetAttrString", 8, 99),
+    API(call_method, "PyObject_CallMethod", 8, 99),
+    API(call_object, "PyObject_CallObject", 8, 99),
+    API(as_long, "PyLong_AsLong", 8, 99),
+    API(new_function, "PyCFunction_NewEx", 8, 99),
+    API(release, "Py_DecRef", 8, 99),
+    API(builtin_type, "PyCFunction_Type", 8, 99),
+    API(descriptor_type, "PyMethodDescr_Type", 8, 99),
+    API(method_type, "PyCMethod_Type", 9, 99),
+    API(import, "PyImport_ImportModule", 8, 99),
+    API(set_attribute, "PyObject_SetAttrString", 8, 99),
+    API(eval_default, "_PyEval_EvalFrameDefault", 8, 99),
+    API(set_eval, "_PyInterpreterState_SetEvalFrameFunc", 9, 11),
+#undef API
+};
+
+static void *find(void *handle, const char *name)
+{
+    return dlsym(handle ? handle : RTLD_DEFAULT, name);
+}
+
+/* One of two names, by version. */
+static void find_either(void *handle, const char *name, const char *newer, size_t offset)
+{
+    void *address = find(handle, name);
+    address = address ? address : find(handle, newer);
+    memcpy((char *)&python_api + offset, &address, sizeof address);
+}
+
+static bool resolve(void *handle)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *address = find(handle, functions[i].name);
+        if (!address && python_minor >= functions[i].from && python_minor <= functions[i].to)
+            return false;
+        memcpy((char *)&python_api + functions[i].offset, &address, sizeof address);
+    }
+    find_either(handle, "_PyEval_RequestCodeExtraIndex", "PyUnstable_Eval_RequestCodeExtraIndex",
+                offsetof(struct python_api, extra_index));
+    find_either(handle, "_PyCode_SetExtra", "PyUnstable_Code_SetExtra",
+                offsetof(struct python_api, set_extra));
+    return true;
+}
+
+/* Where a PyThreadState has its hook, up to 3.11. */
+struct hook_layout {
+    uint32_t function, object;
+    uint32_t flag;   /* in the thread, or ... */
+    uint32_t cframe; /* ... in what this points to; 0: in the thread */
+    uint32_t flag_size;
+    uint32_t on;
+};
+
+static const struct hook_layout hook_layouts[] = {
+    [8] = {56, 72, 48, 0, 4, 1},
+    [9] = {56, 72, 48, 0, 4, 1},
+    [10] = {56, 72, 0, 48, 4, 1},
+    [11] = {64, 80, 0, 56, 1, 255},
+};
+
+static void *hook_of(const struct hook_layout *l, void *thread)
+{
+    void *function;
+    memcpy(&function, (char *)thread + l->function, sizeof function);
+    return function;
+}
+
+static void hook_thread(const struct hook_layout *l, void *thread)
+{
+    python_profile_hook hook = python_on_call;
+    char *flag = (char *)thread + l->flag;
+    if (l->cframe) {
+        memcpy(&flag, (char *)thread + l->cframe, sizeof flag);
+        if (!flag)
+            return;
+    }
+    memset((char *)thread + l->object, 0, sizeof(void *));
+    memcpy((char *)thread + l->function, &hook, sizeof hook);
+    memcpy(flag, &l->on, l->flag_size);
+}
+
+void python_hook_threads(void)
+{
+    python_threads_coming = 0;
+    if (!is_set || python_minor >= NEW_API)
+        return;
+    const struct hook_layout *l = &hook_layouts[python_minor];
+    void *self = python_api.thread_get();
+    void *interpreter = NULL;
+    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    for (void *t = python_api.thread_head(interpreter); t; t = python_api.thread_next(t))
+        if (!hook_of(l, t))
+            hook_thread(l, t);
+}
+
+static bool profile_set(void)
+{
+    setting = true;
+    python_api.set_profile(python_on_call, NULL);
+    setting = false;
+    void *ours = NULL;
+    python_profile_hook hook = python_on_call;
+    memcpy(&ours, &hook, sizeof ours);
+    return hook_of(&hook_layouts[python_minor], python_api.thread_get()) == ours;
+}
+
+bool python_hooks_set(void)
+{
+    if (is_set)
+        return true;
+    python_names_init();
+    is_set = true;
+    if (!trace_settings.calls)
+        return true;
+    if (python_minor >= NEW_API)
+        is_set = python_monitor_set();
+    else
+        is_set = profile_set();
+    if (is_set)
+        python_hook_threads();
+    else if (trace_self())
+        trace_declare(TRACE_HOOK_REFUSED);
+    return is_set;
+}
+
+void python_hooks_unset(void)
+{
+    if (!is_set)
+        return;
+    is_set = false;
+    if (python_minor >= NEW_API) {
+        python_monitor_unset();
+        return;
+    }
+    const struct hook_layout *l = &hook_layouts[python_minor];
+    void *self = python_api.thread_get(), *interpreter = NULL;
+    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    setting = true;
+    python_api.set_profile(NULL, NULL);
+    setting = false;
+    /* The others find the hook gone when they come to it: it looks at `is_set`. */
+    for (void *t = python_api.thread_head(interpreter); t; t = python_api.thread_next(t))
+        if (t != self)
+            memset((char *)t + l->function, 0, sizeof(void *));
+}
+
+/* The program has taken its own hook away, or another thread's is still there: ours again. */
+static int give_back(void *unused)
+{
+    (void)unused;
+    if (is_set && python_minor < NEW_API)
+        python_hook_threads();
+    return 0;
+}
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static int on_audit(const char *event, void *arguments, void *unused)
+{
+    (void)arguments;
+    (void)unused;
+    if (starts(event, "cpython.run_")) {
+        if (trace_settings.calls || trace_settings.lines)
+            python_hooks_set();
+    } else if (!setting && is_set && python_minor < NEW_API && starts(event, "sys.setprofile")) {
+        if (trace_self())
+            trace_declare(TRACE_HOOK_TAKEN);
+        python_api.add_pending(give_back, NULL);
+    } else if (starts(event, "_thread.start_new_thread")) {
+        python_threads_coming = 1;
+    }
+    return 0;
+}
+
+void python_hooks_init(void *handle)
+{
+    if (!trace_settings.on || !agent_python.ready || python_minor)
+        return;
+    python_minor = agent_python.py.minor;
+    if (python_minor < 8 || !resolve(handle)) {
+        python_minor = 0;
+        return;
+    }
+    python_calls_init();
+    if (trace_settings.calls || trace_settings.lines)
+        python_api.add_audit_hook(on_audit, NULL);
+}

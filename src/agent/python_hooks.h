@@ -1,0 +1,114 @@
+/*
+ * The interpreter's own functions that the tracer calls, and the hooks it gives to it. Everything
+ * here runs with the interpreter's lock held, on threads of Python, never in a signal handler.
+ *
+ * The hooks are set from an audit hook, which CPython (3.8 on) lets anybody add before it starts:
+ * it tells when the program itself begins, when threads start, and when the program sets a hook of
+ * its own, which is then in the place of ours until it takes it away again.
+ */
+#ifndef SONDE_AGENT_PYTHON_HOOKS_H
+#define SONDE_AGENT_PYTHON_HOOKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/trace.h"
+
+typedef int (*python_profile_hook)(void *self, void *frame, int what, void *argument);
+
+struct python_api {
+    int (*add_audit_hook)(int (*hook)(const char *, void *, void *), void *);
+    void (*set_profile)(python_profile_hook hook, void *argument);
+    void (*set_trace)(python_profile_hook hook, void *argument);
+    void *(*thread_head)(void *interpreter);
+    void *(*thread_next)(void *thread);
+    void *(*thread_get)(void);
+    int (*add_pending)(int (*call)(void *), void *);
+    void (*error_clear)(void);
+    void *none;
+    /* From 3.12 on: */
+    void *(*sys_object)(const char *name);
+    void *(*attribute)(void *object, const char *name);
+    void *(*call_method)(void *object, const char *name, const char *format, ...);
+    void *(*call_object)(void *function, void *arguments);
+    long (*as_long)(void *object);
+    void *(*new_function)(void *definition, void *self, void *module);
+    void (*release)(void *object);
+    void *builtin_type, *method_type, *descriptor_type;
+    /* For code objects that end: */
+    int64_t (*extra_index)(void (*end)(void *));
+    int (*set_extra)(void *code, int64_t index, void *value);
+    /* For lines, up to 3.11: */
+    void (*set_eval)(void *interpreter, void *(*eval)(void *, void *, int));
+    void *(*eval_default)(void *thread, void *frame, int throw_flag);
+    void *(*import)(const char *name);
+    int (*set_attribute)(void *object, const char *name, void *value);
+};
+
+extern struct python_api python_api;
+extern unsigned python_minor;
+
+/* After an interpreter was found, before it runs or in its middle; `handle` is dlopen's or NULL. */
+void python_hooks_init(void *handle);
+/* Sets what the settings ask for, in the calling thread's interpreter; and takes it away. */
+bool python_hooks_set(void);
+void python_hooks_unset(void);
+
+/* New threads have been started by now: they get the hook as well. Up to 3.11. */
+extern uint32_t python_threads_coming;
+void python_hook_threads(void);
+
+/* ---- python_names.c */
+struct trace_entry *python_name_code(uint64_t code);
+/* A method definition and the object it is bound to, or the type that a descriptor says. */
+struct trace_entry *python_name_builtin(uint64_t definition, uint64_t function, bool descriptor);
+void python_names_init(void);
+
+static inline struct trace_entry *python_code_entry(uint64_t code)
+{
+    struct trace_entry *e = trace_find(code);
+    return __builtin_expect(e != NULL, 1) ? e : python_name_code(code);
+}
+
+#define PYTHON_WORD(address, offset)                                                               \
+    (*(const uint64_t *)(uintptr_t)((uint64_t)(address) + (offset)))
+
+enum {
+    PYTHON_FUNCTION_DEFINITION = 16, /* PyCFunctionObject.m_ml */
+    PYTHON_FUNCTION_SELF = 24,
+    PYTHON_FUNCTION_MODULE = 32,
+    PYTHON_DESCRIPTOR_TYPE = 16, /* PyMethodDescrObject.d_type */
+    PYTHON_DESCRIPTOR_DEFINITION = 40,
+    PYTHON_TYPE_METHODS = 232, /* PyTypeObject.tp_methods */
+    PYTHON_TYPE_BASE = 256,
+    PYTHON_DEFINITION_SIZE = 32, /* PyMethodDef; its first word is the name */
+};
+
+/* ---- python_calls.c, python_monitor.c */
+int python_on_call(void *self, void *frame, int what, void *argument);
+void python_calls_init(void);
+bool python_monitor_set(void);
+void python_monitor_unset(void);
+
+/* Whether a call of this entry is written; with a limit, counts how deep it is. */
+static inline bool python_enters(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0))
+        return t->depth++ < trace_settings.depth;
+    return true;
+}
+
+static inline bool python_leaves(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0)) {
+        t->depth -= t->depth != 0;
+        return t->depth < trace_settings.depth;
+    }
+    return true;
+}
+
+#endif

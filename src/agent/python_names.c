@@ -1,0 +1,132 @@
+/*
+ * What Python's functions are called, as its own profilers call them. Code objects are read as the
+ * sampler reads them; when one ends, the interpreter says so, and its key is forgotten.
+ */
+#include <string.h>
+
+#include "agent/python.h"
+#include "agent/python_hooks.h"
+
+#define BASES_MAX 64
+#define METHODS_MAX 4096
+
+static int64_t extra = -1;
+
+static void on_code_end(void *code)
+{
+    trace_forget((uint64_t)(uintptr_t)code);
+}
+
+void python_names_init(void)
+{
+    if (python_api.extra_index && python_api.set_extra && extra < 0)
+        extra = python_api.extra_index(on_code_end);
+}
+
+/* Patterns without a slash are for the last part of a path. */
+static bool path_matches(const char *patterns, const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return trace_matches(patterns, path, strlen(path)) ||
+           (name && trace_matches(patterns, name + 1, strlen(name + 1)));
+}
+
+static bool is_hidden(const char *path)
+{
+    const struct trace_settings *s = &trace_settings;
+    return (s->only[0] && !path_matches(s->only, path)) ||
+           (s->skip[0] && path_matches(s->skip, path));
+}
+
+struct trace_entry *python_name_code(uint64_t code)
+{
+    struct cpython_pages pages;
+    struct cpython_memory memory;
+    struct cpython_code c;
+    memset(&pages, 0, sizeof pages);
+    cpython_memory_local(&memory, &pages, python_probe, 0, 0);
+    struct trace_text text = {.kind = TRACE_NAME_PYTHON, .name = "?", .name_len = 1, .path = ""};
+    bool known = cpython_code_read(&agent_python.py, &memory, code, &c) == 0;
+    if (known) {
+        text.name = c.qualname;
+        text.name_len = strlen(c.qualname);
+        text.path = c.filename;
+        text.path_len = strlen(c.filename);
+        text.line = c.first_line;
+    }
+    struct trace_entry *e = trace_name(code, &text);
+    e->hidden = known && is_hidden(c.filename);
+    if (extra >= 0 && e->key == code &&
+        python_api.set_extra((void *)(uintptr_t)code, extra, (void *)(uintptr_t)code) != 0)
+        python_api.error_clear();
+    return e;
+}
+
+/* The type among `type` and its bases whose methods have this definition; 0: none. */
+static uint64_t defining_type(uint64_t type, uint64_t definition)
+{
+    for (int i = 0; i < BASES_MAX && type; i++, type = PYTHON_WORD(type, PYTHON_TYPE_BASE)) {
+        uint64_t m = PYTHON_WORD(type, PYTHON_TYPE_METHODS);
+        for (int k = 0; m && k < METHODS_MAX && PYTHON_WORD(m, 0); k++, m += PYTHON_DEFINITION_SIZE)
+            if (m == definition)
+                return type;
+    }
+    return 0;
+}
+
+static char *append(char *at, const char *end, const char *text)
+{
+    while (*text && at < end)
+        *at++ = *text++;
+    return at;
+}
+
+static char *append_word(char *at, const char *end, uint64_t text)
+{
+    return append(at, end, text ? (const char *)(uintptr_t)text : "?");
+}
+
+/* "{method 'append' of 'list' objects}", "{built-in method builtins.len}". */
+static size_t builtin_text(char *to, size_t size, uint64_t definition, uint64_t type,
+                           uint64_t module)
+{
+    char *at = to;
+    const char *end = to + size;
+    if (type) {
+        at = append(at, end, "{method '");
+        at = append_word(at, end, PYTHON_WORD(definition, 0));
+        at = append(at, end, "' of '");
+        at = append_word(at, end, PYTHON_WORD(type, LAYOUT_TYPE_NAME));
+        at = append(at, end, "' objects}");
+        return (size_t)(at - to);
+    }
+    char name[128];
+    struct cpython_pages pages;
+    struct cpython_memory memory;
+    memset(&pages, 0, sizeof pages);
+    cpython_memory_local(&memory, &pages, python_probe, 0, 0);
+    at = append(at, end, "{built-in method ");
+    if (module && cpython_text(&agent_python.py, &memory, module, name, sizeof name) > 0) {
+        at = append(at, end, name);
+        at = append(at, end, ".");
+    }
+    at = append_word(at, end, PYTHON_WORD(definition, 0));
+    at = append(at, end, "}");
+    return (size_t)(at - to);
+}
+
+struct trace_entry *python_name_builtin(uint64_t definition, uint64_t function, bool descriptor)
+{
+    char name[256];
+    uint64_t type = 0, module = 0;
+    if (descriptor) {
+        type = PYTHON_WORD(function, PYTHON_DESCRIPTOR_TYPE);
+    } else {
+        uint64_t self = PYTHON_WORD(function, PYTHON_FUNCTION_SELF);
+        module = PYTHON_WORD(function, PYTHON_FUNCTION_MODULE);
+        type = self ? defining_type(PYTHON_WORD(self, LAYOUT_TYPE), definition) : 0;
+    }
+    struct trace_text text = {.kind = TRACE_NAME_BUILTIN, .name = name};
+    text.name_len = builtin_text(name, sizeof name, definition, type, module);
+    return trace_name(definition, &text);
+}

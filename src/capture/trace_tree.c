@@ -1,0 +1,68 @@
+/* See trace_tree.h. */
+#include "capture/trace_tree.h"
+
+void trace_tree_init(struct trace_tree *t)
+{
+    *t = (struct trace_tree){0};
+    *vector_push(&t->nodes) = (struct trace_node){.last_id = UINT32_MAX};
+}
+
+void trace_tree_release(struct trace_tree *t)
+{
+    vector_release(&t->nodes);
+    vector_release(&t->open);
+    map_release(&t->children);
+}
+
+static uint32_t child_of(struct trace_tree *t, uint32_t parent, uint32_t id)
+{
+    struct trace_node *p = &t->nodes.data[parent];
+    if (p->last_id == id)
+        return p->last_child;
+    bool added = false;
+    uint64_t key = (uint64_t)parent << 32 | id, fresh = t->nodes.len;
+    const uint64_t *found = t->nodes.len < TRACE_NODES_MAX
+                                ? map_put(&t->children, key, 0, fresh, &added)
+                                : map_get(&t->children, key, 0);
+    if (!found) {
+        t->folded++;
+        return parent;
+    }
+    uint32_t child = (uint32_t)*found;
+    if (added)
+        *vector_push(&t->nodes) =
+            (struct trace_node){.parent = parent, .id = id, .last_id = UINT32_MAX};
+    p = &t->nodes.data[parent];
+    p->last_id = id;
+    p->last_child = child;
+    return child;
+}
+
+void trace_tree_enter(struct trace_tree *t, uint32_t id, uint64_t time)
+{
+    uint32_t parent = t->open.len ? t->open.data[t->open.len - 1].node : 0;
+    uint32_t node = child_of(t, parent, id);
+    t->nodes.data[node].calls += node != parent;
+    *vector_push(&t->open) = (struct trace_open){.id = id, .node = node, .begin = time};
+}
+
+void trace_tree_pop(struct trace_tree *t, uint64_t time)
+{
+    struct trace_open o = t->open.data[--t->open.len];
+    uint64_t all = time > o.begin ? time - o.begin : 0;
+    t->nodes.data[o.node].self += all > o.inner ? all - o.inner : 0;
+    if (t->open.len)
+        t->open.data[t->open.len - 1].inner += all;
+}
+
+size_t trace_tree_leave(struct trace_tree *t, uint32_t id, uint64_t time)
+{
+    size_t at = t->open.len, count = 0;
+    while (at && t->open.data[at - 1].id != id)
+        at--;
+    if (!at)
+        return 0;
+    for (; t->open.len >= at; count++)
+        trace_tree_pop(t, time);
+    return count;
+}
