@@ -24,6 +24,7 @@ extern const struct command command_import;
 extern const struct command command_merge;
 extern const struct command command_serve;
 extern const struct command command_stat;
+extern const struct command command_list;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -41,6 +42,7 @@ static const struct command *const commands[] = {
     &command_merge,
     &command_serve,
     &command_stat,
+    &command_list,
     &command_help,
     NULL,
     // clang-format on

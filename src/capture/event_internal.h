@@ -30,6 +30,7 @@ bool event_read_number(const char *path, int base, uint64_t *v);
 /* Where tracefs is mounted, or NULL. */
 const char *event_tracing_root(void);
 
+bool event_pfm_present(void);
 /* Calls for every event of libpfm4 for the PMUs of this machine. */
 void event_pfm_each(void (*each)(void *context, const char *pmu, const char *name,
                                  const char *what),

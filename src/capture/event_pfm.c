@@ -74,6 +74,11 @@ static bool load(void)
     return pfm.library;
 }
 
+bool event_pfm_present(void)
+{
+    return load();
+}
+
 int event_pfm(const char *name, struct event *e, struct error *err)
 {
     struct perf_event_attr attr = {.size = sizeof attr};

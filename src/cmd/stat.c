@@ -309,7 +309,7 @@ static const struct command_status statuses[] = {
     {STATUS_SIGNAL, "plus N: the command was ended by signal N"},
     {0}};
 
-static const char *const see_also[] = {"run", NULL};
+static const char *const see_also[] = {"list", "run", NULL};
 
 const struct command command_stat = {
     .name = "stat",
