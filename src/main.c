@@ -25,6 +25,8 @@ extern const struct command command_merge;
 extern const struct command command_serve;
 extern const struct command command_job;
 extern const struct command command_push;
+extern const struct command command_stat;
+extern const struct command command_list;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -43,6 +45,8 @@ static const struct command *const commands[] = {
     &command_serve,
     &command_job,
     &command_push,
+    &command_stat,
+    &command_list,
     &command_help,
     NULL,
     // clang-format on
