@@ -133,19 +133,20 @@ static void write_names(struct trace_writer *w)
     }
 }
 
-static void write_samples(struct trace_writer *w, uint32_t event)
+static int write_samples(struct trace_writer *w, uint32_t event, struct error *err)
 {
     const struct profile *p = w->p;
     const struct profile_event *e = &p->events.data[event];
     bool lasting = e->unit == UNIT_NANOSECONDS;
-    bool timed = format_is_timed(p, event);
+    bool timed = profile_is_timed(p, event);
     uint64_t gap = lasting && e->period ? e->period : GAP_DEFAULT;
-    for (size_t i = 0; timed && i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        if (s->event == event)
-            add_sample(w, s->thread, s->stack, s->time > p->start ? s->time - p->start : 0,
-                       lasting ? s->value : 0, gap);
-    }
+    struct samples_cursor cursor = {0};
+    struct profile_sample s;
+    if (timed)
+        samples_begin(&cursor, &p->samples, event, SAMPLES_ALL);
+    while (samples_next(&cursor, &s))
+        add_sample(w, s.thread, s.stack, s.time > p->start ? s.time - p->start : 0,
+                   lasting ? s.value : 0, gap);
     for (size_t i = 0; !timed && i < p->cells.len; i++) {
         const struct profile_cell *c = &p->cells.data[i];
         if (c->event == event)
@@ -153,6 +154,7 @@ static void write_samples(struct trace_writer *w, uint32_t event)
     }
     for (uint32_t i = 0; i < p->threads.len; i++)
         close_spans(w, i, 0);
+    return samples_end(&cursor, err);
 }
 
 static int trace_write(const struct profile *p, const struct export_options *options,
@@ -172,7 +174,7 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     json_key(&w.json, "traceEvents");
     json_open_array(&w.json);
     write_names(&w);
-    write_samples(&w, event);
+    int rc = write_samples(&w, event, err);
     json_end(&w.json);
     json_end(&w.json);
     json_finish(&w.json);
@@ -188,7 +190,7 @@ static int trace_write(const struct profile *p, const struct export_options *opt
         free(w.names.data[i]);
     vector_release(&w.names);
     places_release(&w.places);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".trace.json", NULL};

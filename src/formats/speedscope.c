@@ -77,29 +77,39 @@ static void write_stack(struct speedscope_writer *w, uint32_t stack)
         w->kept.data[w->kept.len = at] = 0;
 }
 
-static void write_thread(struct speedscope_writer *w, size_t from, size_t to, enum value_unit unit)
+static uint64_t sum_of_thread(struct speedscope_writer *w, uint32_t thread)
+{
+    struct thread_value v;
+    uint64_t sum = 0;
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        sum += v.value;
+    return sum;
+}
+
+static void write_thread(struct speedscope_writer *w, uint32_t thread, enum value_unit unit)
 {
     struct json *j = &w->json;
     struct text name = TEXT_INIT;
-    uint64_t sum = 0;
-    for (size_t i = from; i < to; i++)
-        sum += w->list.data[i].value;
-    places_thread(w->p, w->list.data[from].thread, &name);
+    struct thread_value v;
+    places_thread(w->p, thread, &name);
     json_open_object(j);
     json_put_string(j, "type", "sampled");
     json_put_string(j, "name", name.data);
     json_put_string(j, "unit", unit_name(unit));
     json_put_uint(j, "startValue", 0);
-    json_put_uint(j, "endValue", sum);
+    json_put_uint(j, "endValue", sum_of_thread(w, thread));
     json_key(j, "samples");
     json_open_array(j);
-    for (size_t i = from; i < to; i++)
-        write_stack(w, w->list.data[i].stack);
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        write_stack(w, v.stack);
     json_end(j);
     json_key(j, "weights");
     json_open_array(j);
-    for (size_t i = from; i < to; i++)
-        json_uint(j, w->list.data[i].value);
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        json_uint(j, v.value);
     json_end(j);
     json_end(j);
     text_release(&name);
@@ -110,10 +120,9 @@ static void write_profiles(struct speedscope_writer *w, uint32_t event)
     struct json *j = &w->json;
     json_key(j, "profiles");
     json_open_array(j);
-    for (size_t i = 0, end; i < w->list.len; i = end) {
-        end = thread_order_end(&w->list, i);
-        write_thread(w, i, end, w->p->events.data[event].unit);
-    }
+    for (uint32_t i = 0; i < w->p->threads.len; i++)
+        if (thread_order_has(&w->list, i))
+            write_thread(w, i, w->p->events.data[event].unit);
     json_end(j);
 }
 
@@ -142,10 +151,9 @@ static int speedscope_write(const struct profile *p, const struct export_options
     json_finish(&w.json);
     json_release(&w.json);
     places_release(&w.places);
-    thread_order_release(&w.list);
     text_release(&w.kept);
     free(w.kept_at);
-    return 0;
+    return thread_order_release(&w.list, err);
 }
 
 static const char *const extensions[] = {".speedscope.json", NULL};
