@@ -55,8 +55,10 @@ static void move_to_file(struct spool *s)
 uint64_t spool_add(struct spool *s, const void *data, size_t len)
 {
     uint64_t at = s->filed + s->len;
+    if (s->len && s->len + len > IN_MEMORY)
+        move_to_file(s);
     if (s->len + len > s->cap) {
-        size_t cap = s->cap ? s->cap * 2 : 4096;
+        size_t cap = s->cap ? s->cap : 4096;
         while (cap < s->len + len)
             cap *= 2;
         s->data = memory_grow(s->data, cap, 1);
@@ -64,8 +66,6 @@ uint64_t spool_add(struct spool *s, const void *data, size_t len)
     }
     memcpy(s->data + s->len, data, len);
     s->len += len;
-    if (s->len >= IN_MEMORY)
-        move_to_file(s);
     return at;
 }
 

@@ -26,30 +26,43 @@ struct gecko_writer {
     struct map frame_index, stack_index;
     VECTOR(uint32_t) frames; /* places */
     VECTOR(struct gecko_stack) stacks;
-    uint32_t *nodes; /* by stack of the profile: its node, plus one; 0: not met yet */
+    uint32_t *nodes;       /* by stack of the profile: its node, plus one; 0: not met yet */
+    VECTOR(uint32_t) path; /* stacks on the way to one that is known */
     struct thread_order list;
     struct text row;
 };
 
-/* PROFILE_NONE for the empty stack. */
-static uint32_t add_stack(struct gecko_writer *w, uint32_t stack)
+/* The node of a frame's places on top of `node`. */
+static uint32_t add_frame(struct gecko_writer *w, uint32_t node, uint32_t frame)
 {
-    uint32_t node = PROFILE_NONE;
+    uint32_t k = w->p->frames.data[frame].location_count;
     bool added;
-    if (w->nodes[stack])
-        return w->nodes[stack] - 1;
-    places_path(&w->places, stack);
-    for (size_t i = 0; i < w->places.path.len; i++) {
-        uint32_t place = w->places.path.data[i];
-        uint32_t frame = (uint32_t)*map_put(&w->frame_index, place, 0, w->frames.len, &added);
+    do {
+        uint32_t place = places_find(&w->places, frame, k ? k - 1 : 0);
+        uint32_t row = (uint32_t)*map_put(&w->frame_index, place, 0, w->frames.len, &added);
         if (added)
             *vector_push(&w->frames) = place;
-        uint32_t next = (uint32_t)*map_put(&w->stack_index, node, frame, w->stacks.len, &added);
+        uint32_t next = (uint32_t)*map_put(&w->stack_index, node, row, w->stacks.len, &added);
         if (added)
-            *vector_push(&w->stacks) = (struct gecko_stack){node, frame};
+            *vector_push(&w->stacks) = (struct gecko_stack){node, row};
         node = next;
+    } while (k && --k);
+    return node;
+}
+
+/* PROFILE_NONE for the empty stack. Goes down to a caller that was met before. */
+static uint32_t add_stack(struct gecko_writer *w, uint32_t stack)
+{
+    uint32_t at = stack;
+    w->path.len = 0;
+    for (; at && !w->nodes[at]; at = w->p->stacks.data[at].parent)
+        *vector_push(&w->path) = at;
+    uint32_t node = at ? w->nodes[at] - 1 : PROFILE_NONE;
+    while (w->path.len) {
+        at = w->path.data[--w->path.len];
+        node = add_frame(w, node, w->p->stacks.data[at].frame);
+        w->nodes[at] = node + 1;
     }
-    w->nodes[stack] = node + 1;
     return node;
 }
 
@@ -311,6 +324,7 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
     vector_release(&w.frames);
     vector_release(&w.stacks);
     free(w.nodes);
+    vector_release(&w.path);
     text_release(&w.row);
     places_release(&w.places);
     return thread_order_release(&w.list, err);

@@ -12,15 +12,21 @@
 #include "formats/speedscope_read.h"
 #include "formats/thread_order.h"
 
-#define STACKS_KEPT ((size_t)32 << 20) /* bytes of stacks that are kept as they are written */
+#define SHORT 16
+
+struct piece {
+    uint32_t at, len;
+};
 
 struct speedscope_writer {
     const struct profile *p;
     struct places places;
     struct json json;
     struct thread_order list;
-    struct text kept;  /* stacks as JSON, one after the other */
-    uint32_t *kept_at; /* stack -> its place there, 0: not kept; the first byte is not used */
+    struct text digits;   /* the places of all frames */
+    struct piece *pieces; /* where those of a frame stand there */
+    char *line;           /* the stack in hand, at the end of `room` bytes */
+    size_t room;
 };
 
 static const char *unit_name(enum value_unit unit)
@@ -53,28 +59,56 @@ static void write_frames(struct speedscope_writer *w)
     text_release(&name);
 }
 
-/* Most samples have been on their stack before: it is put together once. */
+/* ",12,13": the places of each frame, outermost first, as they stand in a stack. */
+static void write_pieces(struct speedscope_writer *w)
+{
+    const struct profile *p = w->p;
+    w->pieces = memory_array(p->frames.len + 1, sizeof *w->pieces);
+    text_add_repeat(&w->digits, ' ', SHORT);
+    for (uint32_t i = 0; i < p->frames.len; i++) {
+        uint32_t k = p->frames.data[i].location_count;
+        w->pieces[i].at = (uint32_t)w->digits.len;
+        do {
+            text_add_char(&w->digits, ',');
+            json_add_uint(&w->digits, places_find(&w->places, i, k ? k - 1 : 0));
+        } while (k && --k);
+        w->pieces[i].len = (uint32_t)w->digits.len - w->pieces[i].at;
+    }
+}
+
+/* Moves what is written from `at` on to the end of a larger line. */
+static size_t make_room(struct speedscope_writer *w, size_t at, size_t more)
+{
+    size_t written = w->room - at, room = w->room * 2 + more;
+    w->line = memory_grow(w->line, room, 1);
+    memmove(w->line + room - written, w->line + at, written);
+    w->room = room;
+    return room - written;
+}
+
+/* From the innermost frame leftwards, because that is the way that a stack is linked. */
 static void write_stack(struct speedscope_writer *w, uint32_t stack)
 {
-    if (w->kept_at[stack]) {
-        const char *text = w->kept.data + w->kept_at[stack];
-        json_raw(&w->json, text, (size_t)(strchr(text, ']') + 1 - text));
+    size_t at = w->room - 1; /* where the closing bracket is */
+    if (!stack) {
+        json_raw(&w->json, "[]", 2);
         return;
     }
-    size_t at = w->kept.len;
-    places_path(&w->places, stack);
-    text_add_char(&w->kept, '[');
-    for (size_t k = 0; k < w->places.path.len; k++) {
-        if (k)
-            text_add_char(&w->kept, ',');
-        json_add_uint(&w->kept, w->places.path.data[k]);
+    for (; stack; stack = w->p->stacks.data[stack].parent) {
+        struct piece piece = w->pieces[w->p->stacks.data[stack].frame];
+        if (piece.len + SHORT > at)
+            at = make_room(w, at, piece.len + SHORT);
+        at -= piece.len;
+        /* Most are short; a copy of a fixed size, the left part of which is overwritten, is faster.
+         */
+        if (piece.len <= SHORT)
+            memcpy(w->line + at + piece.len - SHORT, w->digits.data + piece.at + piece.len - SHORT,
+                   SHORT);
+        else
+            memcpy(w->line + at, w->digits.data + piece.at, piece.len);
     }
-    text_add_char(&w->kept, ']');
-    json_raw(&w->json, w->kept.data + at, w->kept.len - at);
-    if (w->kept.len < STACKS_KEPT)
-        w->kept_at[stack] = (uint32_t)at;
-    else
-        w->kept.data[w->kept.len = at] = 0;
+    w->line[at] = '[';
+    json_raw(&w->json, w->line + at, w->room - at);
 }
 
 static uint64_t sum_of_thread(struct speedscope_writer *w, uint32_t thread)
@@ -137,9 +171,11 @@ static int speedscope_write(const struct profile *p, const struct export_options
     places_init(&w.places, p);
     places_add_all(&w.places);
     thread_order_init(&w.list, p, event);
-    w.kept_at = memory_array(p->stacks.len + 1, sizeof *w.kept_at);
-    text_init(&w.kept);
-    text_add_char(&w.kept, ' ');
+    text_init(&w.digits);
+    write_pieces(&w);
+    w.room = 4096;
+    w.line = memory_alloc(w.room);
+    w.line[w.room - 1] = ']';
     json_open_object(&w.json);
     json_put_string(&w.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_put_string(&w.json, "exporter", "sonde");
@@ -151,8 +187,9 @@ static int speedscope_write(const struct profile *p, const struct export_options
     json_finish(&w.json);
     json_release(&w.json);
     places_release(&w.places);
-    text_release(&w.kept);
-    free(w.kept_at);
+    text_release(&w.digits);
+    free(w.pieces);
+    free(w.line);
     return thread_order_release(&w.list, err);
 }
 
