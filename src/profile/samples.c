@@ -26,7 +26,7 @@ void samples_release(struct samples *s)
         vector_release(&s->events.data[i].lists);
     vector_release(&s->lists);
     vector_release(&s->events);
-    spool_release(&s->spool);
+    aside_release(&s->aside);
     s->len = 0;
 }
 
@@ -66,7 +66,7 @@ static size_t chunk_size(const struct samples *s)
 
 static void seal(struct samples *s, struct samples_list *l, size_t size)
 {
-    uint64_t at = spool_add(&s->spool, l->open.data, l->open.len);
+    uint64_t at = aside_add(&s->aside, l->open.data, l->open.len);
     *vector_push(&l->chunks) = (struct samples_chunk){at, (uint32_t)l->open.len, l->opened};
     l->opened = 0;
     l->open.len = 0;
@@ -120,7 +120,7 @@ static bool load_chunk(struct samples_cursor *c, struct samples_run *r)
     }
     if (open)
         memcpy(r->bytes, l->open.data, r->len);
-    else if (!spool_read(&c->from->spool, l->chunks.data[chunk].at, r->bytes, r->len))
+    else if (!aside_read(&c->from->aside, l->chunks.data[chunk].at, r->bytes, r->len))
         c->failed = true;
     return !c->failed;
 }

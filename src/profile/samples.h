@@ -1,6 +1,6 @@
 /*
  * The samples of a profile with their times: a list for each event and thread, packed
- * to about 8 bytes a sample and spooled, so that a profile of any number of samples takes
+ * to about 8 bytes a sample and put aside, so that a profile of any number of samples takes
  * the same memory. Read back in time order: all of them, those of an event or of a thread.
  */
 #ifndef SONDE_SAMPLES_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/spool.h"
+#include "base/aside.h"
 #include "base/vector.h"
 
 #define SAMPLES_ALL UINT32_MAX /* events, or threads */
@@ -21,7 +21,7 @@ struct profile_sample {
     uint32_t event, thread, stack;
 };
 
-/* A run of samples in the spool that can be read on its own. */
+/* A run of samples put aside that can be read on its own. */
 struct samples_chunk {
     uint64_t at;
     uint32_t len, count;
@@ -47,7 +47,7 @@ struct samples {
     uint64_t len; /* samples in all */
     VECTOR(struct samples_list) lists;
     VECTOR(struct samples_event) events;
-    struct spool spool;
+    struct aside aside;
 };
 
 /* A zeroed struct is empty. */

@@ -38,7 +38,7 @@ static void check_many(bool filed)
     }
     assert_int_equal(s.len, MANY);
     assert_int_equal(samples_of_event(&s, 1), MANY / 5);
-    assert_true(filed ? s.spool.filed > 0 : !s.spool.filed);
+    assert_true(filed ? s.aside.filed > 0 : !s.aside.filed);
     struct samples_cursor c;
     struct profile_sample x;
     samples_begin(&c, &s, SAMPLES_ALL, SAMPLES_ALL);

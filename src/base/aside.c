@@ -1,5 +1,5 @@
-/* Memory first, then a file that goes with its descriptor; see spool.h. */
-#include "base/spool.h"
+/* Memory first, then a file that goes with its descriptor; see aside.h. */
+#include "base/aside.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int open_nameless(const char *folder)
     return fd;
 }
 
-static void move_to_file(struct spool *s)
+static void move_to_file(struct aside *s)
 {
     if (!s->fd) {
         const char *folder = getenv("TMPDIR");
@@ -52,7 +52,7 @@ static void move_to_file(struct spool *s)
     }
 }
 
-uint64_t spool_add(struct spool *s, const void *data, size_t len)
+uint64_t aside_add(struct aside *s, const void *data, size_t len)
 {
     uint64_t at = s->filed + s->len;
     if (s->len && s->len + len > IN_MEMORY)
@@ -69,7 +69,7 @@ uint64_t spool_add(struct spool *s, const void *data, size_t len)
     return at;
 }
 
-bool spool_read(const struct spool *s, uint64_t at, void *data, size_t len)
+bool aside_read(const struct aside *s, uint64_t at, void *data, size_t len)
 {
     if (at >= s->filed) {
         if (at - s->filed > s->len || len > s->len - (at - s->filed))
@@ -81,10 +81,10 @@ bool spool_read(const struct spool *s, uint64_t at, void *data, size_t len)
     return io_pread(s->fd - 1, data, len, at) == (ssize_t)len;
 }
 
-void spool_release(struct spool *s)
+void aside_release(struct aside *s)
 {
     if (s->fd > 0)
         close(s->fd - 1);
     free(s->data);
-    *s = (struct spool){0};
+    *s = (struct aside){0};
 }
