@@ -178,10 +178,10 @@ struct profile {
     VECTOR(struct profile_thread) threads;
     VECTOR(struct profile_event) events;
     VECTOR(struct profile_cell) cells;
-    struct samples samples; /* with their times; empty unless asked for */
-    bool samples_apart;     /* the cells do not hold what `samples` does */
-    VECTOR(struct profile_span) spans;     /* empty unless asked for */
-    uint64_t span_count;                   /* kept or not */
+    struct samples samples;            /* with their times; empty unless asked for */
+    bool samples_apart;                /* the cells do not hold what `samples` does */
+    VECTOR(struct profile_span) spans; /* empty unless asked for */
+    uint64_t span_count;               /* kept or not */
     VECTOR(struct profile_series) series;
     VECTOR(struct profile_loss) losses;
     VECTOR(struct profile_heap) heaps;
