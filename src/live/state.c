@@ -69,12 +69,11 @@ static int add_to_text(void *context, const char *data, size_t len)
 static void advance_page(struct state *s, struct text *delta)
 {
     struct profile *p = follow_profile(s->follow);
-    profile_sort_samples(p);
     if (s->page)
         page_update(s->page);
     else
         s->page = page_new(p, &(struct page_options){.live = true});
-    p->samples.len = 0;
+    samples_release(&p->samples);
     page_delta(s->page, add_to_text, delta);
     state_release_document(s->document);
     s->document = NULL;
