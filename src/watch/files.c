@@ -67,7 +67,10 @@ static int by_fd(const void *a, const void *b)
 {
     const struct open_file *x = a, *y = b;
     bool nx = isdigit((unsigned char)x->fd[0]), ny = isdigit((unsigned char)y->fd[0]);
-    return nx != ny ? nx - ny : nx ? atoi(x->fd) - atoi(y->fd) : strcmp(x->fd, y->fd);
+    long a_number = strtol(x->fd, NULL, 10), b_number = strtol(y->fd, NULL, 10);
+    return nx != ny                     ? nx - ny
+           : nx && a_number != b_number ? (a_number > b_number ? 1 : -1)
+                                        : strcmp(x->fd, y->fd);
 }
 
 int files_read(struct files *f, pid_t pid, struct error *err)

@@ -153,7 +153,7 @@ void sockets_find_holders(struct sockets *s)
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d));)
         if (isdigit((unsigned char)e->d_name[0]))
-            look_into(s, atoi(e->d_name));
+            look_into(s, (pid_t)strtol(e->d_name, NULL, 10));
     if (d)
         closedir(d);
 }

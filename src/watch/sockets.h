@@ -13,7 +13,7 @@ struct socket_entry {
     const char *protocol; /* "tcp", "tcp6", "udp", "udp6", "unix" */
     const char *state;    /* "LISTEN" ...; "" where there is none */
     char local[128], remote[64];
-    uint16_t port;        /* local; 0 for unix */
+    uint16_t port; /* local; 0 for unix */
     uint64_t inode;
     uid_t user;
     uint64_t received, sent; /* bytes that wait in its queues */

@@ -37,8 +37,11 @@ static void add_cpu_facts(struct view_section *s, const struct watch_machine *m)
 {
     static const struct {
         const char *id, *after;
-    } names[] = {{"user", " user"}, {"system", " system"}, {"wait", " waiting for disks"},
-                 {"steal", " stolen"}, {"idle", " idle"}};
+    } names[] = {{"user", " user"},
+                 {"system", " system"},
+                 {"wait", " waiting for disks"},
+                 {"steal", " stolen"},
+                 {"idle", " idle"}};
     const double part[] = {m->user, m->system, m->wait, m->steal, m->idle - m->wait};
     struct view_fact *f = view_fact(s, "cpu", "cpus", "CPUs", VIEW_COUNT, view_number(m->cpus));
     f->after = m->cpus == 1 ? " CPU" : " CPUs";
@@ -89,8 +92,29 @@ void tables_machine(struct view *v, const struct watch *w)
         " running";
 }
 
-enum { CPU, RSS, PSS, SWAP, READ, WRITTEN, FAULTS, SWITCHES, TIME, THREADS, STATE, USER, COMMAND, PID,
-       TID, PARENT, NAME, NICE, PROCESSOR, VIRTUAL, COLUMNS };
+enum {
+    CPU,
+    RSS,
+    PSS,
+    SWAP,
+    READ,
+    WRITTEN,
+    FAULTS,
+    SWITCHES,
+    TIME,
+    THREADS,
+    STATE,
+    USER,
+    COMMAND,
+    PID,
+    TID,
+    PARENT,
+    NAME,
+    NICE,
+    PROCESSOR,
+    VIRTUAL,
+    COLUMNS
+};
 
 static const struct view_column process_columns[COLUMNS] = {
     [CPU] = {.id = "cpu_percent", .heading = "cpu", .kind = VIEW_PERCENT},
@@ -100,7 +124,10 @@ static const struct view_column process_columns[COLUMNS] = {
     [READ] = {.id = "read_rate", .heading = "read/s", .kind = VIEW_BYTES, .from_width = 100},
     [WRITTEN] = {.id = "write_rate", .heading = "write/s", .kind = VIEW_BYTES, .from_width = 100},
     [FAULTS] = {.id = "fault_rate", .heading = "faults/s", .kind = VIEW_COUNT, .from_width = 120},
-    [SWITCHES] = {.id = "switch_rate", .heading = "switches/s", .kind = VIEW_COUNT, .from_width = 140},
+    [SWITCHES] = {.id = "switch_rate",
+                  .heading = "switches/s",
+                  .kind = VIEW_COUNT,
+                  .from_width = 140},
     [TIME] = {.id = "cpu_time", .heading = "time", .kind = VIEW_DURATION},
     [THREADS] = {.id = "threads", .heading = "thr", .kind = VIEW_COUNT, .from_width = 90},
     [STATE] = {.id = "state", .heading = "S", .kind = VIEW_TEXT},
@@ -108,13 +135,19 @@ static const struct view_column process_columns[COLUMNS] = {
     [COMMAND] = {.id = "command", .heading = "Processes", .kind = VIEW_TEXT, .fill = true},
     [PID] = {.id = "pid", .heading = "pid", .kind = VIEW_NUMBER, .from_width = VIEW_MACHINES},
     [TID] = {.id = "tid", .heading = "tid", .kind = VIEW_NUMBER, .from_width = VIEW_MACHINES},
-    [PARENT] = {.id = "parent_pid", .heading = "parent", .kind = VIEW_NUMBER,
+    [PARENT] = {.id = "parent_pid",
+                .heading = "parent",
+                .kind = VIEW_NUMBER,
                 .from_width = VIEW_MACHINES},
     [NAME] = {.id = "name", .heading = "name", .kind = VIEW_TEXT, .from_width = VIEW_MACHINES},
     [NICE] = {.id = "nice", .heading = "nice", .kind = VIEW_TEXT, .from_width = VIEW_MACHINES},
-    [PROCESSOR] = {.id = "processor", .heading = "processor", .kind = VIEW_NUMBER,
+    [PROCESSOR] = {.id = "processor",
+                   .heading = "processor",
+                   .kind = VIEW_NUMBER,
                    .from_width = VIEW_MACHINES},
-    [VIRTUAL] = {.id = "virtual", .heading = "virtual", .kind = VIEW_BYTES,
+    [VIRTUAL] = {.id = "virtual",
+                 .heading = "virtual",
+                 .kind = VIEW_BYTES,
                  .from_width = VIEW_MACHINES},
 };
 
@@ -148,13 +181,12 @@ static void fill(struct view_section *s, struct view_value *cell, const struct w
     cell[VIRTUAL] = view_number(t->virtual);
 }
 
-void tables_processes(struct view *v, struct watch *w, const struct rows *rows, size_t top)
+void tables_processes(struct view *v, struct watch *w, const struct listing *rows, size_t top)
 {
-    struct view_section *s =
-        view_add_table(v, "processes", "", process_columns, COLUMNS);
+    struct view_section *s = view_add_table(v, "processes", "", process_columns, COLUMNS);
     size_t n = top && rows->list.len > top ? top : rows->list.len;
     for (size_t i = 0; i < n; i++) {
-        const struct rows_row *r = &rows->list.data[i];
+        const struct listing_row *r = &rows->list.data[i];
         s->tree |= r->depth > 0;
         watch_detail(w, r->task);
         fill(s, view_row(s, r->depth, VIEW_PLAIN), r->task);

@@ -52,7 +52,7 @@ static void add_files(struct view_section *s, const struct watch_task *t, const 
     }
 }
 
-int tables_files(struct view *v, const struct rows *rows, struct error *err)
+int tables_files(struct view *v, const struct listing *rows, struct error *err)
 {
     struct view_section *s = view_add_table(v, "files", "", file_columns, FILE_COLUMNS);
     struct sockets sockets;
@@ -78,15 +78,29 @@ int tables_files(struct view *v, const struct rows *rows, struct error *err)
     return 0;
 }
 
-enum { PROTOCOL, SOCKET_STATE, LOCAL, REMOTE, RECEIVED, SENT, SOCKET_PID, SOCKET_USER, PORT,
-       SOCKET_PROCESS, SOCKET_COLUMNS };
+enum {
+    PROTOCOL,
+    SOCKET_STATE,
+    LOCAL,
+    REMOTE,
+    RECEIVED,
+    SENT,
+    SOCKET_PID,
+    SOCKET_USER,
+    PORT,
+    SOCKET_PROCESS,
+    SOCKET_COLUMNS
+};
 
 static const struct view_column socket_columns[SOCKET_COLUMNS] = {
     [PROTOCOL] = {.id = "protocol", .heading = "proto", .kind = VIEW_TEXT},
     [SOCKET_STATE] = {.id = "state", .heading = "state", .kind = VIEW_TEXT},
     [LOCAL] = {.id = "local", .heading = "local", .kind = VIEW_TEXT},
     [REMOTE] = {.id = "remote", .heading = "remote", .kind = VIEW_TEXT, .from_width = 100},
-    [RECEIVED] = {.id = "receive_queue", .heading = "recv-q", .kind = VIEW_COUNT, .from_width = 110},
+    [RECEIVED] = {.id = "receive_queue",
+                  .heading = "recv-q",
+                  .kind = VIEW_COUNT,
+                  .from_width = 110},
     [SENT] = {.id = "send_queue", .heading = "send-q", .kind = VIEW_COUNT, .from_width = 110},
     [SOCKET_PID] = {.id = "pid", .heading = "pid", .kind = VIEW_NUMBER},
     [SOCKET_USER] = {.id = "user", .heading = "user", .kind = VIEW_TEXT, .from_width = 90},
@@ -94,7 +108,7 @@ static const struct view_column socket_columns[SOCKET_COLUMNS] = {
     [SOCKET_PROCESS] = {.id = "process", .heading = "Held by", .kind = VIEW_TEXT, .fill = true},
 };
 
-static bool is_shown(const struct rows *rows, pid_t pid)
+static bool is_shown(const struct listing *rows, pid_t pid)
 {
     if (!rows)
         return true;
@@ -124,8 +138,8 @@ static void add_socket(struct view_section *s, const struct watch *w, const stru
         cell[SOCKET_PROCESS] = view_text(s, t->command);
 }
 
-size_t tables_sockets(struct view *v, const struct watch *w, const struct rows *rows, uint64_t port,
-                      bool listening_only)
+size_t tables_sockets(struct view *v, const struct watch *w, const struct listing *rows,
+                      uint64_t port, bool listening_only)
 {
     struct view_section *s = view_add_table(v, "sockets", "", socket_columns, SOCKET_COLUMNS);
     struct sockets sockets;

@@ -20,6 +20,7 @@
 #define SECOND 1e9
 #define OPEN_MAX_OURS 4096 /* stat files that stay open */
 #define COMMAND_MAX 4096
+#define MEMORY_EVERY 5000000000ull
 
 void watch_init(struct watch *w, bool with_threads)
 {
@@ -140,8 +141,10 @@ static void take(struct watch *w, struct watch_task *t, const struct reading *r)
     uint64_t faults = r->field[10] + r->field[12], before = t->minor + t->major;
     bool fresh = t->started != r->field[22] || !t->seen;
     double seconds = (double)(w->now - t->seen) / SECOND;
-    t->cpu_rate = fresh || seconds <= 0 || cpu < t->cpu ? 0 : (double)(cpu - t->cpu) / 1e9 / seconds;
-    t->fault_rate = fresh || seconds <= 0 || faults < before ? 0 : (double)(faults - before) / seconds;
+    t->cpu_rate =
+        fresh || seconds <= 0 || cpu < t->cpu ? 0 : (double)(cpu - t->cpu) / 1e9 / seconds;
+    t->fault_rate =
+        fresh || seconds <= 0 || faults < before ? 0 : (double)(faults - before) / seconds;
     bool renamed = strcmp(t->name, r->name) != 0;
     snprintf(t->name, sizeof t->name, "%s", r->name);
     t->state = r->state;
@@ -161,7 +164,7 @@ static void take(struct watch *w, struct watch_task *t, const struct reading *r)
         learn(t);
     if (fresh) {
         memset(t->history, 0, sizeof t->history);
-        t->detailed = 0;
+        t->detailed = t->memory_read = 0;
     }
     add_history(t->history, t->cpu_rate * 100);
 }
@@ -208,15 +211,16 @@ static void look_at_threads(struct watch *w, pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *d = opendir(path);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != pid)
-            look_at(w, pid, atoi(e->d_name));
+        if (isdigit((unsigned char)e->d_name[0]) && (pid_t)strtol(e->d_name, NULL, 10) != pid)
+            look_at(w, pid, (pid_t)strtol(e->d_name, NULL, 10));
     if (d)
         closedir(d);
 }
 
 static int by_number(const void *a, const void *b)
 {
-    const struct watch_task *x = *(struct watch_task *const *)a, *y = *(struct watch_task *const *)b;
+    const struct watch_task *x = *(struct watch_task *const *)a,
+                            *y = *(struct watch_task *const *)b;
     return x->pid != y->pid ? (x->pid > y->pid) - (x->pid < y->pid)
                             : (x->tid != x->pid) - (y->tid != y->pid) ?: (x->tid > y->tid) - (x->tid < y->tid);
 }
@@ -245,7 +249,7 @@ void watch_look(struct watch *w)
     for (struct dirent *e; d && (e = readdir(d));) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
-        pid_t pid = atoi(e->d_name);
+        pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
         if (look_at(w, pid, pid) && w->with_threads && watch_find(w, pid, pid)->threads > 1)
             look_at_threads(w, pid);
     }
@@ -299,20 +303,21 @@ void watch_detail(struct watch *w, struct watch_task *t)
     if (text) {
         uint64_t n =
             line_of(text, "voluntary_ctxt_switches") + line_of(text, "nonvoluntary_ctxt_switches");
-        t->switch_rate =
-            seconds > 0 && n >= t->switches ? (double)(n - t->switches) / seconds : 0;
+        t->switch_rate = seconds > 0 && n >= t->switches ? (double)(n - t->switches) / seconds : 0;
         t->switches = n;
         t->swap = line_of(text, "VmSwap") * 1024;
         free(text);
     }
-    text = t->pid == t->tid ? slurp(t, "smaps_rollup") : NULL;
+    t->detailed = w->now;
+    if (t->pid != t->tid || (t->memory_read && w->now - t->memory_read < MEMORY_EVERY))
+        return;
+    text = slurp(t, "smaps_rollup");
+    t->memory_read = w->now;
     t->memory_known = text != NULL;
     if (text) {
         t->pss = line_of(text, "Pss") * 1024;
-        t->swap = line_of(text, "SwapPss") * 1024;
         free(text);
     }
-    t->detailed = w->now;
 }
 
 void watch_release(struct watch *w)

@@ -17,8 +17,8 @@
 
 /* A process, or a thread of one. */
 struct watch_task {
-    pid_t pid;     /* of the process */
-    pid_t tid;     /* the same as pid for a process as a whole */
+    pid_t pid; /* of the process */
+    pid_t tid; /* the same as pid for a process as a whole */
     pid_t parent;
     char name[32]; /* as the kernel has it */
     char *command; /* with its arguments; the name in brackets if it has none */
@@ -26,31 +26,32 @@ struct watch_task {
     char state;
     int nice, processor;
     unsigned threads;
-    uint64_t started;        /* clock ticks after boot: tells two owners of a number apart */
-    uint64_t cpu;            /* ns, user and system */
-    uint64_t minor, major;   /* faults */
-    uint64_t rss, virtual;   /* bytes */
-    double cpu_rate;         /* CPUs: 1 is one whole */
-    double fault_rate;       /* a second */
+    uint64_t started;               /* clock ticks after boot: tells two owners of a number apart */
+    uint64_t cpu;                   /* ns, user and system */
+    uint64_t minor, major;          /* faults */
+    uint64_t rss, virtual;          /* bytes */
+    double cpu_rate;                /* CPUs: 1 is one whole */
+    double fault_rate;              /* a second */
     uint8_t history[WATCH_HISTORY]; /* % of one CPU, at most 255; the latest last */
-    uint64_t look;           /* the last one that saw it */
-    uint64_t seen;           /* when that was */
-    int fd;                  /* of its stat file, or -1 */
+    uint64_t look;                  /* the last one that saw it */
+    uint64_t seen;                  /* when that was */
+    int fd;                         /* of its stat file, or -1 */
     /* watch_detail fills these in; unknown (false) where this user may not see them. */
     bool io_known, memory_known;
-    uint64_t read, written;  /* bytes from and to disks */
+    uint64_t read, written; /* bytes from and to disks */
     double read_rate, write_rate, switch_rate;
     uint64_t pss, swap;
     uint64_t switches;
-    uint64_t detailed;       /* when */
+    uint64_t memory_read; /* when; seldom, since the kernel walks every page for it */
+    uint64_t detailed;    /* when */
 };
 
 /* The machine as a whole. */
 struct watch_machine {
     unsigned cpus;
-    uint64_t up;                        /* ns */
+    uint64_t up; /* ns */
     double load[3];
-    double user, system, wait, steal, idle; /* CPUs */
+    double user, system, wait, steal, idle;                    /* CPUs */
     uint64_t memory, free, available, cached, swap, swap_free; /* bytes */
     bool pressure_known;
     double pressure[3]; /* % of the last ten seconds in which some waited: CPU, memory, I/O */

@@ -1,42 +1,43 @@
 /* Which tasks are shown, and in which order: a flat list, or a tree with children below parents. */
-#ifndef SONDE_WATCH_ROWS_H
-#define SONDE_WATCH_ROWS_H
+#ifndef SONDE_WATCH_LISTING_H
+#define SONDE_WATCH_LISTING_H
 
 #include "watch/watch.h"
 
-enum rows_sort {
-    ROWS_BY_CPU,
-    ROWS_BY_MEMORY,
-    ROWS_BY_TIME,
-    ROWS_BY_IO,
-    ROWS_BY_FAULTS,
-    ROWS_BY_PID,
-    ROWS_BY_NAME,
-    ROWS_SORTS
+enum listing_sort {
+    LISTING_BY_CPU,
+    LISTING_BY_MEMORY,
+    LISTING_BY_TIME,
+    LISTING_BY_IO,
+    LISTING_BY_FAULTS,
+    LISTING_BY_PID,
+    LISTING_BY_NAME,
+    LISTING_SORTS
 };
 
-struct rows_choice {
+struct listing_choice {
     const pid_t *roots; /* these and what they started; NULL for all */
     size_t root_count;
     const char *name;   /* processes whose name or command holds this, and what they started */
     const char *filter; /* only rows whose command holds this */
-    enum rows_sort sort;
+    enum listing_sort sort;
     bool tree;
     bool kernel; /* the kernel's own threads too */
+    bool alone;  /* the chosen ones without what they started */
 };
 
-struct rows_row {
+struct listing_row {
     struct watch_task *task;
     unsigned depth;
     bool last; /* of its siblings */
 };
 
-struct rows {
-    VECTOR(struct rows_row) list;
+struct listing {
+    VECTOR(struct listing_row) list;
 };
 
 /* Replaces what was there. */
-void rows_make(struct rows *r, const struct watch *w, const struct rows_choice *c);
-void rows_release(struct rows *r);
+void listing_make(struct listing *r, const struct watch *w, const struct listing_choice *c);
+void listing_release(struct listing *r);
 
 #endif

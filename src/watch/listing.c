@@ -1,8 +1,9 @@
-/* Choosing and ordering; see rows.h. */
-#include "watch/rows.h"
+/* Choosing and ordering; see listing.h. */
+#include "watch/listing.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
@@ -10,9 +11,9 @@
 #define DEPTH_MAX 64
 
 struct making {
-    struct rows *rows;
+    struct listing *rows;
     const struct watch *watch;
-    const struct rows_choice *choice;
+    const struct listing_choice *choice;
     struct watch_task **sorted; /* all, in the wanted order */
     size_t count;
     struct map first, next; /* parent -> its first child in `sorted` + 1; child -> the next + 1 */
@@ -23,30 +24,30 @@ static int compare_number(double a, double b)
     return (a < b) - (a > b); /* the largest first */
 }
 
-static int compare(const struct watch_task *a, const struct watch_task *b, enum rows_sort sort)
+static int compare(const struct watch_task *a, const struct watch_task *b, enum listing_sort sort)
 {
     int c = 0;
     switch (sort) {
-    case ROWS_BY_CPU:
+    case LISTING_BY_CPU:
         c = compare_number(a->cpu_rate, b->cpu_rate);
         break;
-    case ROWS_BY_MEMORY:
+    case LISTING_BY_MEMORY:
         c = compare_number((double)a->rss, (double)b->rss);
         break;
-    case ROWS_BY_TIME:
+    case LISTING_BY_TIME:
         c = compare_number((double)a->cpu, (double)b->cpu);
         break;
-    case ROWS_BY_IO:
+    case LISTING_BY_IO:
         c = compare_number(a->read_rate + a->write_rate, b->read_rate + b->write_rate);
         break;
-    case ROWS_BY_FAULTS:
+    case LISTING_BY_FAULTS:
         c = compare_number(a->fault_rate, b->fault_rate);
         break;
-    case ROWS_BY_NAME:
+    case LISTING_BY_NAME:
         c = strcmp(a->name, b->name);
         break;
-    case ROWS_BY_PID:
-    case ROWS_SORTS:
+    case LISTING_BY_PID:
+    case LISTING_SORTS:
         break;
     }
     if (!c)
@@ -57,7 +58,7 @@ static int compare(const struct watch_task *a, const struct watch_task *b, enum 
 static int in_order(const void *a, const void *b, void *context)
 {
     return compare(*(struct watch_task *const *)a, *(struct watch_task *const *)b,
-                   *(const enum rows_sort *)context);
+                   *(const enum listing_sort *)context);
 }
 
 static bool is_kernels(const struct watch_task *t)
@@ -73,12 +74,12 @@ static bool holds(const struct watch_task *t, const char *text)
 /* Whether it starts a tree of its own among those that are shown. */
 static bool is_root(const struct making *m, const struct watch_task *t)
 {
-    const struct rows_choice *c = m->choice;
+    const struct listing_choice *c = m->choice;
     for (size_t i = 0; i < c->root_count; i++)
         if (t->tid == c->roots[i])
             return true;
     if (c->name)
-        return t->pid == t->tid && holds(t, c->name);
+        return t->pid == t->tid && t->pid != getpid() && holds(t, c->name);
     return !c->root_count && !watch_find(m->watch, t->parent, t->parent);
 }
 
@@ -87,7 +88,7 @@ static void push(struct making *m, struct watch_task *t, unsigned depth, bool la
     const char *filter = m->choice->filter;
     if (filter && *filter && !holds(t, filter))
         return;
-    *vector_push(&m->rows->list) = (struct rows_row){
+    *vector_push(&m->rows->list) = (struct listing_row){
         .task = t, .depth = m->choice->tree && !(filter && *filter) ? depth : 0, .last = last};
 }
 
@@ -100,7 +101,7 @@ static void push_tree(struct making *m, size_t at, unsigned depth, struct map *d
         return;
     const uint64_t *next = map_get(&m->next, at, 0);
     push(m, t, depth, !next || !*next);
-    if (t->pid != t->tid)
+    if (t->pid != t->tid || m->choice->alone)
         return;
     const uint64_t *child = map_get(&m->first, (uint64_t)t->pid, 0);
     for (size_t i = child ? *child : 0; i;) {
@@ -122,14 +123,14 @@ static void link_children(struct making *m)
 }
 
 /* The tree's order is made first in any case: it says who belongs to the roots. */
-void rows_make(struct rows *r, const struct watch *w, const struct rows_choice *c)
+void listing_make(struct listing *r, const struct watch *w, const struct listing_choice *c)
 {
     struct making m = {.rows = r, .watch = w, .choice = c, .count = w->tasks.len};
     struct map done = {0};
     r->list.len = 0;
     m.sorted = memory_array(m.count + 1, sizeof *m.sorted);
     memcpy(m.sorted, w->tasks.data, m.count * sizeof *m.sorted);
-    enum rows_sort sort = c->sort;
+    enum listing_sort sort = c->sort;
     qsort_r(m.sorted, m.count, sizeof *m.sorted, in_order, &sort);
     link_children(&m);
     for (size_t i = 0; i < m.count; i++)
@@ -140,7 +141,7 @@ void rows_make(struct rows *r, const struct watch *w, const struct rows_choice *
             m.sorted[i] = r->list.data[i].task;
         qsort_r(m.sorted, r->list.len, sizeof *m.sorted, in_order, &sort);
         for (size_t i = 0; i < r->list.len; i++)
-            r->list.data[i] = (struct rows_row){.task = m.sorted[i]};
+            r->list.data[i] = (struct listing_row){.task = m.sorted[i]};
     }
     free(m.sorted);
     map_release(&m.first);
@@ -148,7 +149,7 @@ void rows_make(struct rows *r, const struct watch *w, const struct rows_choice *
     map_release(&done);
 }
 
-void rows_release(struct rows *r)
+void listing_release(struct listing *r)
 {
     vector_release(&r->list);
 }
