@@ -346,7 +346,6 @@ const struct command command_monitor = {
     .defaults = &defaults,
     .operands_max = COMMAND_ANY,
     .operand = "PID",
-    .operands_end_options = true,
     .examples = examples,
     .statuses = statuses,
     .see_also = see_also,
