@@ -28,6 +28,7 @@ const WAITS: Record<string, string> = {
   'off-cpu:io': 'Waiting for I/O',
   'off-cpu:queue': 'Waiting for a CPU',
   'off-cpu:gil': 'Waiting for the GIL',
+  'off-cpu:child': 'Waiting for a child',
   'off-cpu:other': 'Waiting for something else',
 };
 

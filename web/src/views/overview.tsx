@@ -41,7 +41,10 @@ function Facts() {
   const cpu = kinds.value.find((v) => v.id === 'cpu');
   const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
   const rss = peakOf(r.curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
-  const heap = peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
+  const peaks = head.tables?.peaks?.sections.peaks?.rows ?? [];
+  const heap = peaks.length
+    ? Math.max(...peaks.map((p) => Number(p.value)))
+    : peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
   const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
@@ -212,7 +215,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
   const to = (100 * (p.end ?? duration.value)) / Math.max(duration.value, 1);
   return (
     <>
-      <tr class={`opens ${chosen ? 'chosen' : ''}`} onClick={choose}>
+      <tr class={`opens ${chosen ? 'chosen' : ''}`} data-pid={p.pid} onClick={choose}>
         <td class="fill">
           <span class="process" style={{ paddingLeft: `${Math.min(row.depth, 12) * 16}px` }}>
             <button type="button" class="fold" aria-expanded={props.open} aria-label={`Threads of ${p.pid}`}
@@ -226,7 +229,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
             <span class="process-args" title={p.arguments}>{p.arguments}</span>
           </span>
         </td>
-        <td class="number">{formatValue(row.self, k?.unit ?? 'count')}</td>
+        <td class="number" data-column="self" data-value={row.self}>{formatValue(row.self, k?.unit ?? 'count')}</td>
         <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
         {props.rss && <td class="number">{row.peakRss ? bytes(row.peakRss) : '–'}</td>}
         {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
