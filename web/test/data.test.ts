@@ -88,12 +88,12 @@ test('threads and times narrow', () => {
 test('boxes stand wide ones first and are found again', () => {
   const { r, tree } = open();
   const layout = layOut(sum(tree, choose(r, [0])));
-  assert.deepEqual([...layout.levels[1].node].map((n) => tree.name(n)), ['main', 'start', '[no stack]']);
-  assert.deepEqual([...layout.levels[1].start].map((x) => x / MS), [0, 5, 9]);
+  assert.deepEqual([...layout.level(1).node].map((n) => tree.name(n)), ['main', 'start', '[no stack]']);
+  assert.deepEqual([...layout.level(1).start].map((x) => x / MS), [0, 5, 9]);
   assert.equal(tree.name(nodeAt(layout, 1, 5.5 * MS)), 'start');
   assert.equal(nodeAt(layout, 2, 9.5 * MS), -1);
   assert.equal(nodeAt(layout, 9, 0), -1);
-  assert.equal(firstAfter(layout.levels[1], 5 * MS), 1);
+  assert.equal(firstAfter(layout.level(1), 5 * MS), 1);
 });
 
 test('callers, callees and calls', () => {

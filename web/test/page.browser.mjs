@@ -150,7 +150,7 @@ test('a function between its callers and callees', async () => {
   await page.locator('tbody tr', { hasText: 'handle_request' }).click();
   await page.locator('.sandwich-head h2', { hasText: 'handle_request' }).waitFor();
   const [up, down] = await page.locator('.half canvas').all();
-  const names = (c) => c.evaluate((e) => { const { sums } = e.flame.scene.layout; return [sums.value, ...[...e.flame.scene.layout.levels[1].node].map((n) => sums.tree.name(n))]; });
+  const names = (c) => c.evaluate((e) => { const { sums } = e.flame.scene.layout; return [sums.value, ...[...e.flame.scene.layout.level(1).node].map((n) => sums.tree.name(n))]; });
   const total = report('plain.sonde').functions.rows.find((f) => f.name === 'handle_request').total;
   assert.deepEqual(await names(up), [total, 'serve(int, char**)']);
   assert.deepEqual(await names(down), [total, 'parse_body', 'query', 'render']);

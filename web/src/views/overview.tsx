@@ -1,6 +1,6 @@
 // Overview: what ran, its process tree, curves over time, where time went, and what it cost.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve, Recording } from '../data/recording.ts';
@@ -36,8 +36,8 @@ function Facts() {
   version.value;
   const r = recording.value!;
   const { head } = r;
-  const s = sums.value;
   const k = kind.value;
+  const narrowed = threadMask.value || route.value.range;
   const cpu = kinds.value.find((v) => v.id === 'cpu');
   const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
   const rss = peakOf(r.curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
@@ -59,8 +59,8 @@ function Facts() {
       <Fact label="Samples" value={count(samples)} tone={head.lost ? 'warn' : undefined}
         note={head.lost ? `${count(head.lost)} lost` : 'none lost'} />
       {cost > 0 && head.meta.duration > 0 && <Fact label="Profiler" value={percent(cost, head.meta.duration)} note="of one CPU" />}
-      {s && k && (threadMask.value || route.value.range) && (
-        <Fact label={`Chosen ${k.label}`} value={formatValue(s.value, k.unit)} note="with the filters above" />
+      {narrowed && sums.value && k && (
+        <Fact label={`Chosen ${k.label}`} value={formatValue(sums.value.value, k.unit)} note="with the filters above" />
       )}
     </dl>
   );
@@ -267,7 +267,22 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
   );
 }
 
+/** The first picture does not wait for the sums of all functions. */
 function Hot() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    let timer = 0;
+    const frame = requestAnimationFrame(() => (timer = window.setTimeout(() => {
+      performance.mark('first view');
+      setReady(true);
+    }, 0)));
+    return () => (cancelAnimationFrame(frame), clearTimeout(timer));
+  }, []);
+  if (ready) return <HotList />;
+  return <Card title="Hot functions"><p class="table-empty">Adding up…</p></Card>;
+}
+
+function HotList() {
   const k = kind.value;
   const s = sums.value;
   const top = useMemo(() => [...functionRows.value].sort((a, b) => b.self - a.self).slice(0, 10), [functionRows.value]);
