@@ -25,6 +25,7 @@
 #define TRIES_MAX 64
 
 struct heap_settings heap_settings;
+uint32_t heap_pause;
 struct heap_process *heap_process;
 static struct heap_tree no_tree = {.epoch = 1};
 struct heap_tree *heap_tree = &no_tree;
@@ -190,6 +191,7 @@ static void header_fill(struct heap_header *h, const struct heap_layout *l, uint
     h->cells_used = 2;
     h->start = agent_now();
     h->epoch = 1;
+    h->paused = heap_pause;
     h->version = HEAP_VERSION;
     struct heap_cell *cells = (struct heap_cell *)((char *)h + l->cells);
     cells[1].thread = UINT32_MAX;

@@ -109,6 +109,7 @@ struct heap_settings {
 };
 
 extern struct heap_settings heap_settings;
+extern uint32_t heap_pause; /* what a segment that is yet to be made starts as: enum heap_pause */
 extern struct heap_process *heap_process; /* NULL unless the heap is recorded */
 extern struct heap_tree *heap_tree;       /* never NULL then */
 

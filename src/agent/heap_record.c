@@ -5,6 +5,8 @@
  */
 #include "agent/heap.h"
 
+#include "agent/alone.h"
+
 #define ASKED_MAX 32 /* threads */
 #define LN2 0.693147180559945309417
 
@@ -264,6 +266,8 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
         count_free(t, &t->cells[old.cell], old.size, false);
     count_alloc(t, &t->cells[block.cell], size);
     t->last = address;
+    if (__builtin_expect(alone_heap_on, 0))
+        alone_heap_after(size);
 }
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)

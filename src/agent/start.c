@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/alone.h"
 #include "agent/arch.h"
 #include "agent/fork.h"
 #include "agent/heap.h"
@@ -222,6 +223,20 @@ static void begin(const struct heap_settings *heap)
         python_hooks_init(NULL);
 }
 
+/* No collector, but the variables of gperftools: the process keeps what it sees, and writes it
+ * itself. */
+static void begin_alone(void)
+{
+    struct agent_settings *s = &agent_settings;
+    s->ring_bytes = SEGMENT_RING_MIN;
+    s->interval = 0;
+    begin(&(struct heap_settings){.mode = alone.heap[0] ? HEAP_EXACT : HEAP_OFF,
+                                  .interval = HEAP_INTERVAL_DEFAULT,
+                                  .memory = HEAP_MEMORY_DEFAULT});
+    if (agent_phase() == AGENT_RUNNING)
+        alone_start();
+}
+
 /* Once it is known whether there is an interpreter: who is not to be sampled is not, and who is not
  * to be observed at all stays as it is. One that cannot be read is left to those who look from
  * outside. */
@@ -250,8 +265,11 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     if (!gnu_get_libc_version)
         return;
     environment = environ ? environ : envp;
-    if (!settings_read())
+    if (!settings_read()) {
+        if (alone_read(variable))
+            begin_alone();
         return;
+    }
     python_look(NULL);
     begin_or_wait();
 }
