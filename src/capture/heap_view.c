@@ -15,6 +15,12 @@ struct heap_view {
     bool damaged;
 };
 
+void heap_view_leave(struct heap_view *v)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_fetch_or(&h->paused, HEAP_LEAVING, __ATOMIC_RELAXED);
+}
+
 void heap_view_pause(struct heap_view *v, bool pause)
 {
     struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;

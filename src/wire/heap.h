@@ -62,7 +62,11 @@ enum heap_loss {
     HEAP_LOSSES
 };
 
-enum heap_pause { HEAP_PAUSED = 1 /* by the collector */, HEAP_PAUSED_BY_PROGRAM = 2 };
+enum heap_pause {
+    HEAP_PAUSED = 1,            /* by the collector */
+    HEAP_PAUSED_BY_PROGRAM = 2, /* see include/sonde.h */
+    HEAP_LEAVING = 4,           /* of an agent that was brought in: it takes its hooks out */
+};
 
 struct heap_header {
     uint64_t magic;
