@@ -23,6 +23,10 @@ extern const struct command command_export;
 extern const struct command command_import;
 extern const struct command command_merge;
 extern const struct command command_serve;
+extern const struct command command_job;
+extern const struct command command_push;
+extern const struct command command_stat;
+extern const struct command command_list;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -39,6 +43,10 @@ static const struct command *const commands[] = {
     &command_import,
     &command_merge,
     &command_serve,
+    &command_job,
+    &command_push,
+    &command_stat,
+    &command_list,
     &command_help,
     NULL,
     // clang-format on

@@ -110,6 +110,8 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->range_key = 0;
     t->last = 0;
     t->delta = t->up = t->down = 0;
+    t->taken = t->given = 0;
+    t->high = 0;
     t->rounds = 0;
     t->held = NULL;
     t->busy_sp = 0;

@@ -72,7 +72,9 @@ struct heap_thread {
     uint64_t last;             /* the block of its latest allocation */
     int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
-    uint64_t *filter; /* sampled mode: which addresses may be sampled ones; else NULL */
+    uint64_t taken, given; /* bytes in all: for who looks what a stretch of code took */
+    int64_t high;          /* most of taken - given since somebody set it */
+    uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp; /* where the agent was entered */
     uint32_t *held;   /* the lock that is held there */

@@ -187,6 +187,9 @@ static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t siz
         add(&c->allocations, w.count);
         __atomic_fetch_add(&c->sizes[heap_bucket(size)], 1, __ATOMIC_RELAXED);
     }
+    t->taken += w.bytes;
+    if ((int64_t)(t->taken - t->given) > t->high)
+        t->high = (int64_t)(t->taken - t->given);
     total_add(t, (int64_t)w.bytes);
 }
 
@@ -218,6 +221,7 @@ static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size
         add(&c->foreign_frees, w.count);
         count_released(t, c, w);
     }
+    t->given += w.bytes;
     total_add(t, -(int64_t)w.bytes);
 }
 

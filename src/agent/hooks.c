@@ -20,6 +20,7 @@
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
+#include "agent/python_hooks.h"
 #include "agent/real.h"
 #include "agent/registry.h"
 #include "agent/threads.h"
@@ -42,6 +43,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     int result = REAL(pthread_create)(thread, attr, threads_main, t);
     if (result != 0)
         threads_cancel(t);
+    python_threads_coming = 1;
     return result;
 }
 

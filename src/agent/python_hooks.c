@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/python.h"
+#include "agent/python_lines.h"
 
 struct python_api python_api;
 unsigned python_minor;
@@ -42,9 +43,11 @@ static const struct {
     API(as_long, "PyLong_AsLong", 8, 99),
     API(new_function, "PyCFunction_NewEx", 8, 99),
     API(release, "Py_DecRef", 8, 99),
+    API(retain, "Py_IncRef", 8, 99),
     API(builtin_type, "PyCFunction_Type", 8, 99),
     API(descriptor_type, "PyMethodDescr_Type", 8, 99),
     API(method_type, "PyCMethod_Type", 9, 99),
+    API(line_of, "PyCode_Addr2Line", 8, 99),
     API(import, "PyImport_ImportModule", 8, 99),
     API(set_attribute, "PyObject_SetAttrString", 8, 99),
     API(eval_default, "_PyEval_EvalFrameDefault", 8, 99),
@@ -148,6 +151,8 @@ bool python_hooks_set(void)
         return true;
     python_names_init();
     is_set = true;
+    if (trace_settings.lines)
+        python_lines_set();
     if (!trace_settings.calls)
         return true;
     if (python_minor >= NEW_API)
@@ -196,19 +201,32 @@ static bool starts(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* The name of the script, first of the arguments. */
+static void learn_main(const void *arguments)
+{
+    char path[512];
+    static struct cpython_pages pages;
+    struct cpython_memory memory;
+    if (!arguments || !PYTHON_WORD(arguments, LAYOUT_SIZE))
+        return;
+    cpython_memory_local(&memory, &pages, python_probe, 0, 0);
+    if (cpython_text(&agent_python.py, &memory, PYTHON_WORD(arguments, LAYOUT_TUPLE), path,
+                     sizeof path) > 0)
+        python_lines_main(path);
+}
+
 static int on_audit(const char *event, void *arguments, void *unused)
 {
-    (void)arguments;
     (void)unused;
     if (starts(event, "cpython.run_")) {
+        if (starts(event, "cpython.run_file"))
+            learn_main(arguments);
         if (trace_settings.calls || trace_settings.lines)
             python_hooks_set();
     } else if (!setting && is_set && python_minor < NEW_API && starts(event, "sys.setprofile")) {
         if (trace_self())
             trace_declare(TRACE_HOOK_TAKEN);
         python_api.add_pending(give_back, NULL);
-    } else if (starts(event, "_thread.start_new_thread")) {
-        python_threads_coming = 1;
     }
     return 0;
 }

@@ -34,6 +34,8 @@ struct python_api {
     long (*as_long)(void *object);
     void *(*new_function)(void *definition, void *self, void *module);
     void (*release)(void *object);
+    void (*retain)(void *object);
+    int (*line_of)(void *code, int offset);
     void *builtin_type, *method_type, *descriptor_type;
     /* For code objects that end: */
     int64_t (*extra_index)(void (*end)(void *));
@@ -54,7 +56,8 @@ void python_hooks_init(void *handle);
 bool python_hooks_set(void);
 void python_hooks_unset(void);
 
-/* New threads have been started by now: they get the hook as well. Up to 3.11. */
+/* Threads have been started: before the one that did so gives up the interpreter's lock, they get
+ * the hook as well. Up to 3.11. */
 extern uint32_t python_threads_coming;
 void python_hook_threads(void);
 

@@ -6,6 +6,7 @@
 
 #include "agent/python.h"
 #include "agent/python_hooks.h"
+#include "agent/python_lines.h"
 
 #define BASES_MAX 64
 #define METHODS_MAX 4096
@@ -56,6 +57,8 @@ struct trace_entry *python_name_code(uint64_t code)
     }
     struct trace_entry *e = trace_name(code, &text);
     e->hidden = known && is_hidden(c.filename);
+    if (known && e->key == code)
+        line_set_consider(e, code, c.filename, c.qualname);
     if (extra >= 0 && e->key == code &&
         python_api.set_extra((void *)(uintptr_t)code, extra, (void *)(uintptr_t)code) != 0)
         python_api.error_clear();

@@ -192,6 +192,7 @@ static void trace_read(void)
         t->ring = TRACE_RING;
     text_take(t->only, sizeof t->only, variable(SESSION_TRACE_ONLY));
     text_take(t->skip, sizeof t->skip, variable(SESSION_TRACE_SKIP));
+    t->rss = variable(SESSION_LINES_RSS) != NULL;
     text_take(t->chosen, sizeof t->chosen, variable(SESSION_LINES));
 }
 

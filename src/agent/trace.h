@@ -36,10 +36,10 @@ struct trace_thread {
     uint64_t mask, head, limit; /* words written; where room ends as far as is known */
     uint64_t last;              /* ticks at the latest word */
     struct trace_slot *slot;
-    uint64_t lost;  /* words since the latest one that was written */
-    uint32_t depth; /* calls that are open, with a limit alone */
-    bool impatient; /* the collector was waited for in vain */
-    struct line_thread *lines;
+    uint64_t lost;                       /* words since the latest one that was written */
+    uint32_t depth;                      /* calls that are open, with a limit alone */
+    bool impatient;                      /* the collector was waited for in vain */
+    struct line_run *lines, *spare_runs; /* see python_lines.h */
 } __attribute__((aligned(64)));
 
 struct trace_process {
@@ -60,6 +60,7 @@ struct trace_settings {
     uint32_t ring;   /* words */
     char only[1024]; /* patterns of paths, separated by colons; "": all */
     char skip[1024];
+    bool rss;          /* with lines: resident memory as well, by system calls */
     char chosen[1024]; /* functions whose lines are counted */
 };
 

@@ -39,6 +39,12 @@ void report_processes(struct view *v, const struct report *r);
 void report_threads(struct view *v, const struct report *r);
 void report_tree(struct view *v, const struct report *r);
 void report_notes(struct view *v, const struct report *r);
+/* Lines that were counted, function by function; of one function if it is not NULL. */
+bool report_lines_counted(const struct profile *p);
+int report_counted_lines(struct view *v, const struct report *r, const char *function,
+                         struct error *err);
+/* Traced calls; the selection is of the event "calls". */
+void report_calls(struct view *v, const struct report *r);
 
 /*
  * Who calls `function`, or what it calls, as a tree whose first row is the function itself. Of a

@@ -145,6 +145,8 @@ static void environment_make_trace(struct agents *a, const struct agents_trace *
         variable_add(a, SESSION_TRACE_ONLY, t->only);
     if (t->skip)
         variable_add(a, SESSION_TRACE_SKIP, t->skip);
+    if (t->rss)
+        variable_add(a, SESSION_LINES_RSS, "1");
     if (t->lines)
         variable_add(a, SESSION_LINES, t->lines);
 }

@@ -26,6 +26,7 @@ struct agents_trace {
     const char *only, *skip;
     uint32_t depth;      /* 0: no limit */
     uint32_t ring_words; /* 0 for the usual */
+    bool rss;            /* resident memory at each line */
     bool tsc;
 };
 

@@ -335,6 +335,8 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
+    if (s->options->gil && !(sample->flags & SAMPLE_GIL))
+        return;
     struct queued *q = queue_make(sample->count, sample->python_count,
                                   s->options->perf.no_kernel ? 0 : sample->kernel_count);
     if (q->kernel_count)

@@ -206,7 +206,11 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     if (rc)
         return rc;
     raise_file_limit();
-    s->perf = perf_new(&s->options->perf);
+    struct perf_options perf = s->options->perf;
+    if (!s->options->no_python)
+        s->pythons = pythons_new();
+    perf.prompt = perf.wall && s->pythons;
+    s->perf = perf_new(&perf);
     s->tasks.counters = perf_cpus(s->perf);
     perf_add_process(s->perf, s->launch.pid, true);
     s->tasks.commands = perf_commands(s->perf);
@@ -339,6 +343,7 @@ static void report_progress(struct session *s, uint64_t now)
 static void do_chores(struct session *s, uint64_t now)
 {
     report_progress(s, now);
+    pythons_tick(s, now);
     if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
@@ -410,6 +415,7 @@ static void collect(struct session *s)
         for (size_t i = 3; i < n + 3; i++)
             if (fds[i].revents & (POLLHUP | POLLERR))
                 fds[i].fd = -1;
+        pythons_scan(s); /* first: what they ask for is passing */
         take_signals(s);
         collect_all(s, clock_now() - HOLD_BACK);
         take_exits(s);
@@ -451,6 +457,7 @@ static void finish(struct session *s)
     reap_child(s);
     if (s->agents)
         inside_finish(s);
+    pythons_finish(s);
     collect_finish(s, end);
     write_ending(s);
     if (!s->options->no_symbols)
@@ -479,7 +486,11 @@ static int begin(struct session *s, struct error *err)
     if (o->launch)
         return start_command(s, err);
     s->begun = true;
-    s->perf = perf_new(&o->perf);
+    struct perf_options perf = o->perf;
+    for (size_t i = 0; i < o->attach_count && !o->no_python; i++)
+        perf.prompt |= pythons_likely(o->attach[i]);
+    s->pythons = perf.prompt ? pythons_new() : NULL;
+    s->perf = perf_new(&perf);
     declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
@@ -507,6 +518,7 @@ static void release(struct session *s)
     control_free(s->control);
     perf_free(s->perf);
     inside_close(s);
+    pythons_free(s->pythons);
     if (s->modules.writer) {
         tasks_release(&s->tasks);
         modules_release(&s->modules);

@@ -245,6 +245,7 @@ static void slot_drain(struct trace_image *m, uint32_t slot, bool last)
         return;
     uint64_t head = __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE);
     memcpy(&copy, shared, sizeof copy);
+    trace_names_read(m); /* after `head`: words up to there have names by now */
     if (!m->slot.data[slot])
         m->slot.data[slot] = thread_new(m, &copy);
     struct trace_thread *t = m->slot.data[slot];
@@ -267,7 +268,6 @@ static void image_drain(struct trace_image *m, bool last)
     used = used > m->slots ? m->slots : used;
     while (m->slot.len < used)
         *vector_push(&m->slot) = NULL;
-    trace_names_read(m);
     for (uint32_t i = 0; i < used; i++)
         slot_drain(m, i, last);
     if (!m->keep.max)

@@ -55,7 +55,7 @@ struct trace_image {
 struct traces {
     struct session *session;
     struct trace_clock clock;
-    uint32_t calls_event, line_event[5];
+    uint32_t calls_event, line_event[6];
     bool has_calls, has_lines;
     uint32_t builtins, spans; /* modules */
     VECTOR(struct trace_image *) images;

@@ -58,7 +58,9 @@ static void piece_begin(struct trace_keep *k, struct trace_pen *pen, const struc
     pen->last = time;
     k->held += weight(pen->piece);
     *vector_push(&k->pieces) = pen->piece;
-    while (k->max && k->held > k->max && k->pieces.len - k->first > 1)
+    /* What is left must be as much as was asked for, without the piece that is still empty. */
+    while (k->max && k->pieces.len - k->first > 1 &&
+           k->held - weight(k->pieces.data[k->first]) - weight(pen->piece) >= k->max)
         drop_oldest(k);
 }
 

@@ -29,18 +29,16 @@ void trace_write_tree(struct trace_image *m, struct trace_thread *t)
     free(stack);
 }
 
-enum { LINE_TIME, LINE_ALLOCATED, LINE_FREED, LINE_PEAK, LINE_RSS };
+enum { LINE_TIME, LINE_ALLOCATED, LINE_FREED, LINE_PEAK, LINE_RSS, LINE_RSS_FREED };
 
 static void declare_lines(struct traces *t)
 {
     static const struct {
         const char *name;
         enum value_unit unit;
-    } events[] = {{"line", UNIT_NANOSECONDS},
-                  {"line:allocated", UNIT_BYTES},
-                  {"line:freed", UNIT_BYTES},
-                  {"line:peak", UNIT_BYTES},
-                  {"line:rss", UNIT_BYTES}};
+    } events[] = {{"line", UNIT_NANOSECONDS}, {"line:allocated", UNIT_BYTES},
+                  {"line:freed", UNIT_BYTES}, {"line:peak", UNIT_BYTES},
+                  {"line:rss", UNIT_BYTES},   {"line:rss-freed", UNIT_BYTES}};
     for (size_t i = 0; !t->has_lines && i < sizeof events / sizeof *events; i++)
         t->line_event[i] = writer_event(t->session->writer, events[i].name, events[i].unit, 0);
     t->has_lines = true;
@@ -60,8 +58,10 @@ static void write_line(struct trace_image *m, const struct trace_line *l, uint32
         writer_sum(w, t->line_event[LINE_FREED], m->main, stack, 1, l->freed);
     if (l->peak)
         writer_sum(w, t->line_event[LINE_PEAK], m->main, stack, 1, l->peak);
-    if (l->rss > 0)
-        writer_sum(w, t->line_event[LINE_RSS], m->main, stack, 1, (uint64_t)l->rss);
+    if (l->rss)
+        writer_sum(w, t->line_event[LINE_RSS], m->main, stack, 1, l->rss);
+    if (l->rss_freed)
+        writer_sum(w, t->line_event[LINE_RSS_FREED], m->main, stack, 1, l->rss_freed);
 }
 
 void trace_write_lines(struct trace_image *m)

@@ -140,9 +140,13 @@ static int export_run(struct invocation *inv)
     struct load_options load = {.from = chosen->from,
                                 .to = chosen->to,
                                 .hide_interpreter = !chosen->interpreter,
-                                .keep_samples = format->timed};
+                                .keep_samples = format->timed,
+                                .keep_spans = format->timed,
+                                .samples_apart = format->timed && !format->summed};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
+    if (!rc)
+        rc = profile_settle(&p, &inv->error);
     if (!rc)
         rc = write_profile(inv, &p, format);
     profile_release(&p);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/calls.h"
 #include "analyze/heap.h"
 #include "analyze/report.h"
 #include "base/io.h"
@@ -20,10 +21,10 @@ struct report_options {
     struct filter filter;
     uint64_t top, depth;
     double min;
-    bool tree, lines, threads, processes, modules, notes;
+    bool tree, lines, threads, processes, modules, notes, calls;
     bool heap, leaks, mem_lines, peaks, fail_on_leak;
     bool sizes, ownership, ages;
-    bool calls; /* those under one peak, at `at` */
+    bool under_peak; /* the calls under one peak, at `at` */
     uint64_t at;
     const char *suppress;
     struct peaks_options peak;
@@ -34,7 +35,12 @@ struct report_options {
 
 static const struct report_options defaults = {.filter = FILTER_DEFAULTS, .min = 1};
 
-static const char *const sorts[] = {"self", "total", "name", "samples", NULL};
+/* The last three are what users of Python's profilers call the first ones. */
+static const char *const sorts[] = {"self",    "total",   "name",   "samples",
+                                    "tottime", "cumtime", "ncalls", NULL};
+static const enum report_sort sorted_by[] = {REPORT_BY_SELF,    REPORT_BY_TOTAL, REPORT_BY_NAME,
+                                             REPORT_BY_SAMPLES, REPORT_BY_SELF,  REPORT_BY_TOTAL,
+                                             REPORT_BY_SAMPLES};
 
 #define AT(kind, field) OPTION_##kind##_AT(struct report_options, field)
 
@@ -47,6 +53,9 @@ static const struct option options[] = {
     {"lines", 0, AT(FLAG, lines), .group = "Tables",
      .help = "Source lines by cost; with a FUNCTION after the recording, that function line by "
              "line. The text is shown if the source can be read here."},
+    {"calls", 0, AT(FLAG, calls), .group = "Tables",
+     .help = "Every function that was called and how often, of a recording made with --trace: "
+             "ncalls (recursive ones as all/outermost), its own time, and with what it called."},
     {"threads", 0, AT(FLAG, threads), .group = "Tables",
      .help = "Threads, as sampled and as the kernel counted."},
     {"processes", 0, AT(FLAG, processes), .group = "Tables", .help = "The whole process tree."},
@@ -160,6 +169,12 @@ static bool heap_screen(const struct profile *p, const struct report_options *o)
     return !o->filter.events.len && heap_alone(p);
 }
 
+/* Lines that were counted are shown as such, unless it is another event that is asked for. */
+static bool counted(const struct profile *p, const struct report_options *o)
+{
+    return !o->filter.events.len && report_lines_counted(p);
+}
+
 static int make_leaks(struct view *v, const struct report *r, const struct report_options *o,
                       struct error *err)
 {
@@ -192,8 +207,12 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         rc = report_callers(v, r, function, err);
     else if (o->callees)
         rc = report_callees(v, r, function, err);
+    else if (o->lines && counted(r->selection->profile, o))
+        rc = report_counted_lines(v, r, function, err);
     else if (o->lines || o->mem_lines)
         rc = report_lines(v, r, function, err);
+    else if (o->calls)
+        report_calls(v, r);
     else if (o->tree)
         report_tree(v, r);
     else if (o->threads)
@@ -204,8 +223,8 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         report_modules(v, r);
     else if (o->notes)
         report_notes(v, r);
-    else if (of_span(o) || o->calls)
-        report_held(v, r, o->filter.from, o->at ? o->at : o->filter.to, o->calls);
+    else if (of_span(o) || o->under_peak)
+        report_held(v, r, o->filter.from, o->at ? o->at : o->filter.to, o->under_peak);
     else if (o->sizes)
         report_sizes(v, r);
     else if (o->ownership)
@@ -229,7 +248,7 @@ static uint64_t top_of(const struct invocation *inv)
 {
     const struct report_options *o = inv->options;
     bool table = o->lines || o->mem_lines || o->leaks || o->peaks || o->threads || o->processes ||
-                 o->modules || o->ownership;
+                 o->modules || o->ownership || o->calls;
     if (invocation_given(inv, "top"))
         return o->top;
     return o->json || o->csv ? 0 : table ? TABLE_TOP : SCREEN_TOP;
@@ -240,10 +259,10 @@ static int choose(const struct report_options *o, const struct profile *p, struc
                   struct error *err)
 {
     int rc = filter_select(&o->filter, p, s, err);
-    if (rc || !o->mem_lines || o->filter.events.len)
+    if (rc || (!o->mem_lines && !o->calls) || o->filter.events.len)
         return rc;
     struct selection all = *s;
-    selection_init_event(s, &all, heap_peak_event(&all));
+    selection_init_event(s, &all, o->calls ? "calls" : heap_peak_event(&all));
     selection_release(&all);
     return 0;
 }
@@ -264,7 +283,7 @@ static int show(struct invocation *inv, const struct profile *p)
                        .tree = &tree,
                        .file = inv->argv[0],
                        .top = top_of(inv),
-                       .sort = (enum report_sort)o->sort,
+                       .sort = sorted_by[o->sort],
                        .min = o->min,
                        .depth = (uint32_t)o->depth,
                        .source = excerpt_line,
@@ -292,14 +311,14 @@ static int check(const struct invocation *inv, struct error *err)
 {
     const struct report_options *o = inv->options;
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
-                 (o->callers != NULL) + (o->callees != NULL) + o->heap + o->leaks + o->mem_lines +
-                 o->peaks + o->sizes + o->ownership + o->ages;
+                 (o->callers != NULL) + (o->callees != NULL) + o->calls + o->heap + o->leaks +
+                 o->mem_lines + o->peaks + o->sizes + o->ownership + o->ages;
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,
             "one table at a time: choose one of --tree, --callers, --callees, --lines, --threads, "
-            "--processes, --modules, --notes, --heap, --leaks, --mem-lines, --peaks, --sizes, "
-            "--ownership and --ages");
+            "--processes, --modules, --notes, --calls, --heap, --leaks, --mem-lines, --peaks, "
+            "--sizes, --ownership and --ages");
     if (of_heap(o) && !o->mem_lines && o->filter.events.len && !of_peak(o))
         return error_set(err, FAULT_USAGE,
                          "the tables of memory choose their events themselves: leave out --event");
@@ -332,7 +351,7 @@ static int prepare(struct report_options *o, struct profile *p, const char *file
                       : heap_hold_peak(p, &o->peak, number, &o->at, err);
         if (rc)
             return rc;
-        o->calls = true;
+        o->under_peak = true;
         o->filter.events.len = 0; /* it was no event's name */
     }
     if (of_span(o))
@@ -355,6 +374,9 @@ static int run(struct invocation *inv)
     struct load_options load = {
         .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
+    if (!rc && o->calls && !calls_recorded(&profile))
+        rc = error_set(&inv->error, FAULT_MISSING,
+                       "%s has no traced calls; `sonde run --trace` records them", inv->argv[0]);
     if (!rc)
         rc = prepare(o, &profile, inv->argv[0], &inv->error);
     if (!rc)

@@ -9,13 +9,15 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/record.h"
+#include "cmd/streaming.h"
 #include "cmd/tracing.h"
 
 struct run_options {
     struct record_options record;
+    struct streaming_options streaming;
     const char *cpus, *cwd;
     struct option_list env;
-    bool follow, python, native;
+    bool follow, python;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
     struct tracing_options tracing;
@@ -44,20 +46,18 @@ static const struct option options[] = {
      .help =
          "Python functions in the place of the interpreter's, in every process that turns out to "
          "be Python. The programs then see LD_PRELOAD in their environment."},
-    {"native", 0, OPTION_FLAG_AT(struct run_options, native), .negatable = true,
-     .group = "What to record", .help = "Native frames in stacks that have Python ones."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
     {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
      .help = "Run the command in this folder."},
     {"env", 0, OPTION_LIST_AT(struct run_options, env), .placeholder = "KEY=VALUE",
      .group = "Target", .help = "Set an environment variable for the command; may be repeated."},
+    STREAMING_OPTIONS(struct run_options, streaming),
     {0}};
 
 static const struct run_options defaults = {.record = RECORD_DEFAULTS,
                                             .tracing = TRACING_DEFAULTS,
                                             .follow = true,
-                                            .native = true,
                                             .heap_interval = HEAP_INTERVAL_DEFAULT,
                                             .agent_memory = HEAP_MEMORY_DEFAULT};
 
@@ -84,6 +84,33 @@ static int check_environment(const struct option_list *env, struct error *err)
     return 0;
 }
 
+/* Records; where a server gets it, says so in place of the name of a file that will be gone. */
+static int record_to(struct invocation *inv, struct session_options *session,
+                     struct session_result *result)
+{
+    struct run_options *o = inv->options;
+    struct record_options how = o->record;
+    struct streaming streaming;
+    int rc = streaming_start(&streaming, &o->streaming, inv->argv[0], how.output, how.quiet,
+                             &inv->error);
+    if (rc)
+        return rc;
+    bool server = o->streaming.to != NULL, temporary = streaming.output != NULL;
+    if (temporary) {
+        how.output = streaming.output;
+        how.force = how.quiet = true;
+    }
+    rc = record(&how, session, inv->argv[0], result, &inv->error);
+    bool all = streaming_finish(&streaming);
+    if (server && !all && !inv->error.fault)
+        error_set(&inv->error, FAULT_SYSTEM, "not all of the recording could be handed over");
+    else if (temporary && !rc && !o->record.quiet)
+        fprintf(stderr, "sonde: %llu samples of %zu processes added to job %u of %s\n",
+                (unsigned long long)result->samples, result->processes, (unsigned)o->streaming.job,
+                o->streaming.to);
+    return rc;
+}
+
 static int run(struct invocation *inv)
 {
     struct run_options *o = inv->options;
@@ -97,21 +124,17 @@ static int run(struct invocation *inv)
         return rc;
     launch.cpus = o->cpus ? &cpus : NULL;
     struct session_options session = {.launch = &launch};
-    struct session_result result;
+    struct session_result result = {0};
     session.perf.threads_only = !o->follow;
     session.no_python =
         invocation_given(inv, "python") ? !o->python : !launch_is_python(inv->argv[0]);
-    session.no_native = !o->native;
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.agent_memory = o->agent_memory & ~4095ull;
     struct tracing tracing;
     rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
-    if (rc) {
-        tracing_release(&tracing);
-        return rc;
-    }
-    rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
+    if (!rc)
+        rc = record_to(inv, &session, &result);
     tracing_release(&tracing);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);
@@ -125,6 +148,8 @@ static const struct command_example examples[] = {
     {"sonde run --wall -- ./server", "blocked time as well, with its cause"},
     {"sonde run -e page-faults -- ./app", "who touches new memory"},
     {"sonde run --rate 4000 -o app.sonde -- make -j4", "a finer look at a build"},
+    {"sonde run --to http://prof:10000 --job 2001 -e cpu,page-faults -- ./app",
+     "add to a job of a server"},
     {0}};
 
 static const struct command_status statuses[] = {

@@ -44,7 +44,9 @@ int tracing_apply(const struct tracing_options *o, struct tracing *t,
     text_init(&t->skip);
     text_init(&t->lines);
     if (!o->calls && !o->lines.len)
-        return o->line_memory ? error_set(err, FAULT_USAGE, "--line-memory goes with --lines") : 0;
+        return o->line_memory || o->rss
+                   ? error_set(err, FAULT_USAGE, "--line-memory and --rss go with --lines")
+                   : 0;
     int rc = join(&o->only, "trace-only", &t->only, err);
     if (!rc)
         rc = join(&o->skip, "trace-skip", &t->skip, err);
@@ -55,6 +57,7 @@ int tracing_apply(const struct tracing_options *o, struct tracing *t,
     t->trace.only = t->only.len ? t->only.data : NULL;
     t->trace.skip = t->skip.len ? t->skip.data : NULL;
     t->trace.lines = t->lines.len ? t->lines.data : NULL;
+    t->trace.rss = o->rss;
     session->trace = &t->trace;
     session->trace_entries = o->all ? 0 : o->entries;
     session->trace_min = o->min;

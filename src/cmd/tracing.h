@@ -12,7 +12,7 @@ struct tracing_options {
     uint64_t entries, depth, min;
     bool all;
     struct option_list only, skip, lines;
-    bool line_memory;
+    bool line_memory, rss;
 };
 
 /* What a session needs of them, for as long as it runs. */
@@ -75,6 +75,9 @@ struct tracing {
          .group = "Tracing",                                                                       \
          .help = "Count and time each line of these Python functions; '*' and '?' stand for "      \
                  "other characters, '@profile' for functions so decorated."},                      \
+        {"rss", 0, OPTION_FLAG_AT(type, at.rss), .group = "Tracing",                               \
+         .help = "With --lines: how resident memory grows at each line. Costs a system call or "   \
+                 "three a line."},                                                                 \
     {                                                                                              \
         "line-memory", 0, OPTION_FLAG_AT(type, at.line_memory),                                    \
             .group = "Tracing",                                                                    \

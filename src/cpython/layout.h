@@ -66,6 +66,7 @@ enum {
     LAYOUT_SIZE = 16,      /* PyVarObject.ob_size */
     LAYOUT_TYPE_NAME = 24, /* PyTypeObject.tp_name */
     LAYOUT_BYTES = 32,     /* PyBytesObject.ob_sval */
+    LAYOUT_TUPLE = 24,     /* PyTupleObject.ob_item */
     LAYOUT_TEXT_LENGTH = 16,
     LAYOUT_TEXT_STATE = 32,
     LAYOUT_MODULE_DICT = 16,

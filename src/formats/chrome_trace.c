@@ -1,7 +1,8 @@
 /*
  * The trace events that Chrome's tracing page and Perfetto show: samples of a thread
  * that follow one another with the same frames become one span of each frame. Where no
- * times are known, stacks stand side by side, each as long as its value.
+ * times are known, stacks stand side by side, each as long as its value. A recording of calls has
+ * its spans themselves, with marks and counters.
  */
 #include <stdlib.h>
 
@@ -133,19 +134,20 @@ static void write_names(struct trace_writer *w)
     }
 }
 
-static void write_samples(struct trace_writer *w, uint32_t event)
+static int write_samples(struct trace_writer *w, uint32_t event, struct error *err)
 {
     const struct profile *p = w->p;
     const struct profile_event *e = &p->events.data[event];
     bool lasting = e->unit == UNIT_NANOSECONDS;
-    bool timed = format_is_timed(p, event);
+    bool timed = profile_is_timed(p, event);
     uint64_t gap = lasting && e->period ? e->period : GAP_DEFAULT;
-    for (size_t i = 0; timed && i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        if (s->event == event)
-            add_sample(w, s->thread, s->stack, s->time > p->start ? s->time - p->start : 0,
-                       lasting ? s->value : 0, gap);
-    }
+    struct samples_cursor cursor = {0};
+    struct profile_sample s;
+    if (timed)
+        samples_begin(&cursor, &p->samples, event, SAMPLES_ALL);
+    while (samples_next(&cursor, &s))
+        add_sample(w, s.thread, s.stack, s.time > p->start ? s.time - p->start : 0,
+                   lasting ? s.value : 0, gap);
     for (size_t i = 0; !timed && i < p->cells.len; i++) {
         const struct profile_cell *c = &p->cells.data[i];
         if (c->event == event)
@@ -153,6 +155,70 @@ static void write_samples(struct trace_writer *w, uint32_t event)
     }
     for (uint32_t i = 0; i < p->threads.len; i++)
         close_spans(w, i, 0);
+    return samples_end(&cursor, err);
+}
+
+static void begin_event(struct trace_writer *w, const char *phase, uint32_t frame, uint32_t thread,
+                        uint64_t time)
+{
+    const struct profile *p = w->p;
+    const struct profile_thread *t = &p->threads.data[thread];
+    const struct profile_frame *f = &p->frames.data[frame];
+    bool own = f->module < p->modules.len && p->modules.data[f->module].kind == CODE_SPAN;
+    struct text *out = &w->span;
+    const char *name =
+        name_of(w, places_find(&w->places, frame, f->location_count ? f->location_count - 1 : 0));
+    text_clear(out);
+    text_format(out, "{\"ph\":\"%s\",\"name\":\"%s\",\"cat\":\"%s\",\"pid\":", phase, name,
+                own ? "span" : "call");
+    add_int(out, p->processes.data[t->process].pid);
+    text_add(out, ",\"tid\":");
+    add_int(out, t->tid);
+    text_add(out, ",\"ts\":");
+    add_time(out, time > p->start ? time - p->start : 0);
+}
+
+static void write_spans(struct trace_writer *w)
+{
+    for (size_t i = 0; i < w->p->spans.len; i++) {
+        const struct profile_span *s = &w->p->spans.data[i];
+        begin_event(w, s->mark ? "i" : "X", s->frame, s->thread, s->time);
+        if (s->mark) {
+            text_add(&w->span, ",\"s\":\"t\"");
+        } else {
+            text_add(&w->span, ",\"dur\":");
+            add_time(&w->span, s->end - s->time);
+        }
+        text_add_char(&w->span, '}');
+        json_raw(&w->json, w->span.data, w->span.len);
+    }
+}
+
+/* Curves of a process: counters of the program, what is resident. */
+static void write_counters(struct trace_writer *w)
+{
+    const struct profile *p = w->p;
+    for (size_t i = 0; i < p->series.len; i++) {
+        const struct profile_series *s = &p->series.data[i];
+        if (s->process >= p->processes.len)
+            continue;
+        for (size_t k = 0; k < s->points.len; k++) {
+            json_open_object(&w->json);
+            json_put_string(&w->json, "ph", "C");
+            json_put_string(&w->json, "name", profile_text(p, s->name));
+            json_put_int(&w->json, "pid", p->processes.data[s->process].pid);
+            json_key(&w->json, "ts");
+            text_clear(&w->span);
+            add_time(&w->span,
+                     s->points.data[k].time > p->start ? s->points.data[k].time - p->start : 0);
+            json_raw(&w->json, w->span.data, w->span.len);
+            json_key(&w->json, "args");
+            json_open_object(&w->json);
+            json_put_int(&w->json, "value", s->points.data[k].value);
+            json_end(&w->json);
+            json_end(&w->json);
+        }
+    }
 }
 
 static int trace_write(const struct profile *p, const struct export_options *options,
@@ -160,7 +226,8 @@ static int trace_write(const struct profile *p, const struct export_options *opt
 {
     struct trace_writer w = {.p = p};
     uint32_t event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
-    if (event == PROFILE_NONE)
+    bool spans = p->spans.len && options->event == PROFILE_NONE;
+    if (event == PROFILE_NONE && !spans)
         return error_set(err, FAULT_MISSING, "there are no samples to write");
     json_init(&w.json, sink_json, out);
     text_init(&w.name);
@@ -172,7 +239,13 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     json_key(&w.json, "traceEvents");
     json_open_array(&w.json);
     write_names(&w);
-    write_samples(&w, event);
+    int rc = 0;
+    if (spans) {
+        write_spans(&w);
+        write_counters(&w);
+    } else {
+        rc = write_samples(&w, event, err);
+    }
     json_end(&w.json);
     json_end(&w.json);
     json_finish(&w.json);
@@ -188,7 +261,7 @@ static int trace_write(const struct profile *p, const struct export_options *opt
         free(w.names.data[i]);
     vector_release(&w.names);
     places_release(&w.places);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".trace.json", NULL};

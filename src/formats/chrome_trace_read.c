@@ -13,7 +13,7 @@
 
 #define SPANS_MAX ((size_t)1 << 27)
 
-enum phase { PHASE_OTHER, PHASE_WHOLE, PHASE_BEGIN, PHASE_END };
+enum phase { PHASE_OTHER, PHASE_WHOLE, PHASE_BEGIN, PHASE_END, PHASE_MARK };
 
 struct span {
     uint64_t start, end; /* ns; a begin has no end yet, an end no start */
@@ -113,6 +113,8 @@ static enum phase phase_of(const char *letter)
     return !strcmp(letter, "X")   ? PHASE_WHOLE
            : !strcmp(letter, "B") ? PHASE_BEGIN
            : !strcmp(letter, "E") ? PHASE_END
+           : !strcmp(letter, "i") ? PHASE_MARK
+           : !strcmp(letter, "I") ? PHASE_MARK
                                   : PHASE_OTHER;
 }
 
@@ -282,6 +284,28 @@ static int sweep_spans(struct trace *t, struct error *err)
     return rc;
 }
 
+/* The spans themselves, for timelines; those of the range that was asked for. */
+static void keep_spans(struct trace *t)
+{
+    struct profile *p = t->im.profile;
+    uint32_t module = import_module(&t->im, "");
+    for (size_t i = 0; i < t->spans.len; i++) {
+        const struct span *s = &t->spans.data[i];
+        bool mark = s->phase == PHASE_MARK;
+        if (!mark && s->phase != PHASE_WHOLE)
+            continue;
+        const char *name = profile_text(p, s->name);
+        uint32_t frame = import_frame(&t->im, module, *name ? name : "(no name)", "", 0, 0);
+        *vector_push(&p->spans) = (struct profile_span){.time = s->start,
+                                                        .end = mark ? s->start : s->end,
+                                                        .thread = s->thread,
+                                                        .frame = frame,
+                                                        .mark = mark};
+        p->span_count++;
+    }
+    profile_sort_spans(p);
+}
+
 int trace_read(struct source *in, const struct import_options *options, struct profile *p,
                struct error *err)
 {
@@ -294,6 +318,8 @@ int trace_read(struct source *in, const struct import_options *options, struct p
     match_ends(&t);
     if (!rc)
         rc = sweep_spans(&t, err);
+    if (!rc && options && options->keep_spans)
+        keep_spans(&t);
     if (!rc && t.unmatched)
         import_note(&t.im, NOTE_WARNING, "%llu spans begin or end alone and are left out",
                     (unsigned long long)t.unmatched);

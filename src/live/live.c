@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,11 +50,16 @@ static int hear(int fd, struct text *address, struct error *err)
                      text_starts(said, "error ") ? said + 6 : "the live page could not be started");
 }
 
-int live_start(const struct live_options *o, struct live_process *p, struct error *err)
+int live_start(struct live_options *o, struct live_process *p, struct error *err)
 {
     int down[2] = {-1, -1}, up[2] = {-1, -1};
+    struct live_report nothing;
     *p = (struct live_process){.tell = -1};
     text_init(&p->address);
+    o->report =
+        mmap(NULL, sizeof *o->report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (o->report == MAP_FAILED)
+        return error_errno(err, FAULT_SYSTEM, "no memory for the live page");
     if (pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
         return error_errno(err, FAULT_SYSTEM, "cannot make a pipe");
     fflush(NULL);
@@ -72,7 +78,7 @@ int live_start(const struct live_options *o, struct live_process *p, struct erro
     close(up[0]);
     p->tell = down[1];
     if (rc)
-        live_end(p, o);
+        live_end(p, o, &nothing);
     return rc;
 }
 
@@ -82,7 +88,7 @@ void live_begun(struct live_process *p)
         return; /* it has died: the recording goes on */
 }
 
-void live_end(struct live_process *p, const struct live_options *o)
+void live_end(struct live_process *p, const struct live_options *o, struct live_report *report)
 {
     uint64_t until = clock_now() + o->linger + PATIENCE;
     if (p->tell >= 0)
@@ -94,5 +100,8 @@ void live_end(struct live_process *p, const struct live_options *o)
         poll(NULL, 0, 10);
     }
     p->pid = 0;
+    *report = *o->report;
+    report->error[sizeof report->error - 1] = 0;
+    munmap(o->report, sizeof *o->report);
     text_release(&p->address);
 }

@@ -13,16 +13,23 @@
 #include "base/error.h"
 #include "base/text.h"
 
+/* What it has to say at its end; in memory that both share. */
+struct live_report {
+    uint64_t sent, unsent; /* messages to Redis */
+    char error[200];       /* why the last one was not */
+};
+
 struct live_options {
-    const char *recording; /* path, which need not be there yet */
-    const char *control;   /* path of the session's socket, likewise; or NULL */
-    bool serve;            /* the page, at */
-    const char *bind;      /* NULL: 127.0.0.1 */
-    uint16_t port;         /* 0: any free one */
-    uint64_t linger;       /* ns that the page stays after the end */
-    const char *redis;     /* URL to publish to, or NULL */
-    uint64_t interval;     /* ns between two of its tables */
-    unsigned limit;        /* rows of them */
+    const char *recording;      /* path, which need not be there yet */
+    const char *control;        /* path of the session's socket, likewise; or NULL */
+    bool serve;                 /* the page, at */
+    const char *bind;           /* NULL: 127.0.0.1 */
+    uint16_t port;              /* 0: any free one */
+    uint64_t linger;            /* ns that the page stays after the end */
+    const char *redis;          /* URL to publish to, or NULL */
+    uint64_t interval;          /* ns between two of its tables */
+    unsigned limit;             /* rows of them */
+    struct live_report *report; /* live_start sets it */
 };
 
 struct live_process {
@@ -32,10 +39,10 @@ struct live_process {
 };
 
 /* Starts the process; returns when it serves, or cannot. */
-int live_start(const struct live_options *o, struct live_process *p, struct error *err);
+int live_start(struct live_options *o, struct live_process *p, struct error *err);
 /* The recording is there. */
 void live_begun(struct live_process *p);
 /* The recording is finished: waits until viewers have seen the end, not for ever. */
-void live_end(struct live_process *p, const struct live_options *o);
+void live_end(struct live_process *p, const struct live_options *o, struct live_report *report);
 
 #endif

@@ -4,22 +4,28 @@
  */
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/memory.h"
 #include "live/live_internal.h"
+#include "live/publish.h"
 #include "live/routes.h"
 #include "serve/token.h"
 
 #define THREADS 3
 #define GRACE_MS 1500
+#define PUBLISH_WAIT 50000000ull /* ns */
+#define PUBLISH_WAITS 40
 
 struct runner {
     struct live live; /* what the routes see */
     const struct live_options *options;
     struct event_base *base;
     struct event *told, *tick, *linger;
+    struct publisher *publisher; /* or NULL */
+    unsigned waited;             /* times that the end was put off for it */
     char token[TOKEN_TEXT];
     bool advancing, naming, over; /* over: nothing more is written */
     bool last;                    /* the step under way began after that */
@@ -58,14 +64,6 @@ static void step(void *context)
     encode(&r->delta, &r->coded);
 }
 
-static void on_lingered(evutil_socket_t fd, short what, void *context)
-{
-    struct runner *r = context;
-    (void)fd;
-    (void)what;
-    http_server_stop(r->live.server, GRACE_MS);
-}
-
 static void after(uint64_t ns, struct event *e)
 {
     struct timeval t = {.tv_sec = (time_t)(ns / 1000000000),
@@ -73,10 +71,24 @@ static void after(uint64_t ns, struct event *e)
     event_add(e, &t);
 }
 
+static void on_lingered(evutil_socket_t fd, short what, void *context)
+{
+    struct runner *r = context;
+    (void)fd;
+    (void)what;
+    if (r->publisher && !publisher_idle(r->publisher) && ++r->waited < PUBLISH_WAITS) {
+        after(PUBLISH_WAIT, r->linger);
+        return;
+    }
+    http_server_stop(r->live.server, GRACE_MS);
+}
+
 static void finish(struct runner *r)
 {
     event_del(r->tick);
     stream_finish(r->live.stream, "end");
+    if (r->publisher)
+        publisher_finish(r->publisher);
     after(r->options->linger, r->linger);
 }
 
@@ -158,7 +170,10 @@ static int open_server(struct runner *r, struct error *err)
     r->live.token = r->token;
     r->live.stream = stream_new(r->live.server, &(struct stream_options){.plain = true});
     routes_add(&r->live);
-    return 0;
+    return r->options->redis
+               ? publisher_new(r->base, &r->live, r->options->redis, r->options->interval,
+                               r->options->limit, &r->publisher, err)
+               : 0;
 }
 
 static void say(int to, struct runner *r, int rc, const struct error *err)
@@ -192,6 +207,15 @@ static void run_loop(struct runner *r, int from)
     event_free(r->linger);
 }
 
+static void tell_counts(const struct runner *r, struct live_report *out)
+{
+    struct publish_counts counts;
+    publisher_counts(r->publisher, &counts);
+    out->sent = counts.sent;
+    out->unsent = counts.unsent;
+    memcpy(out->error, counts.error, sizeof out->error);
+}
+
 void live_main(const struct live_options *o, int from, int to)
 {
     struct runner r = {.options = o, .base = event_base_new()};
@@ -200,11 +224,13 @@ void live_main(const struct live_options *o, int from, int to)
     text_init(&r.coded);
     int rc = open_server(&r, &err);
     say(to, &r, rc, &err);
-    if (!rc) {
+    if (!rc)
         run_loop(&r, from);
-        stream_free(r.live.stream);
-        http_server_free(r.live.server);
-    }
+    if (r.publisher)
+        tell_counts(&r, o->report);
+    stream_free(r.live.stream);
+    http_server_free(r.live.server);
+    publisher_free(r.publisher);
     state_free(r.live.state);
     text_release(&r.delta);
     text_release(&r.coded);

@@ -69,12 +69,11 @@ static int add_to_text(void *context, const char *data, size_t len)
 static void advance_page(struct state *s, struct text *delta)
 {
     struct profile *p = follow_profile(s->follow);
-    profile_sort_samples(p);
     if (s->page)
         page_update(s->page);
     else
         s->page = page_new(p, &(struct page_options){.live = true});
-    p->samples.len = 0;
+    samples_release(&p->samples);
     page_delta(s->page, add_to_text, delta);
     state_release_document(s->document);
     s->document = NULL;
@@ -121,14 +120,53 @@ struct state_document *state_document(struct state *s)
     return d ? &d->shown : NULL;
 }
 
+struct state_counted {
+    uint64_t count, value;
+};
+
+void state_mark_release(struct state_mark *m)
+{
+    free(m->cells);
+    *m = (struct state_mark){0};
+}
+
+/* Takes from the copy what was counted before, and moves the mark. The cells of a fresh copy have
+ * the numbers of the original. */
+static void keep_since(struct profile *copy, struct state_mark *m)
+{
+    for (size_t i = 0; i < copy->cells.len; i++) {
+        struct profile_cell *c = &copy->cells.data[i];
+        struct state_counted now = {c->count, c->value};
+        if (i < m->len) {
+            struct profile_event *e = &copy->events.data[c->event];
+            c->count -= m->cells[i].count;
+            c->value -= m->cells[i].value;
+            e->samples -= m->cells[i].count;
+            e->value -= m->cells[i].value;
+        }
+        m->cells = vector_reserve_raw(m->cells, &m->cap, i + 1, sizeof *m->cells);
+        m->cells[i] = now;
+    }
+    m->len = copy->cells.len;
+}
+
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,
                void *context, struct error *err)
+{
+    return state_view_since(s, NULL, name, o, use, context, err);
+}
+
+int state_view_since(struct state *s, struct state_mark *mark, const char *name,
+                     const struct views_options *o, views_use *use, void *context,
+                     struct error *err)
 {
     struct profile copy;
     profile_init(&copy);
     pthread_mutex_lock(&s->lock);
     int rc = profile_merge(&copy, follow_profile(s->follow), err);
     pthread_mutex_unlock(&s->lock);
+    if (!rc && mark)
+        keep_since(&copy, mark);
     if (!rc)
         rc = views_make(name, &copy, o, use, context, err);
     profile_release(&copy);

@@ -31,6 +31,16 @@ void state_release_document(void *document);
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,
                void *context, struct error *err);
 
+/* The same of what was counted since: `mark` is empty at first, and is moved to now. */
+struct state_mark {
+    struct state_counted *cells; /* by number */
+    size_t len, cap;
+};
+int state_view_since(struct state *s, struct state_mark *mark, const char *name,
+                     const struct views_options *o, views_use *use, void *context,
+                     struct error *err);
+void state_mark_release(struct state_mark *m);
+
 /* A few numbers. */
 struct state_facts {
     uint64_t sequence;

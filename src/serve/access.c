@@ -52,6 +52,17 @@ static bool name_valid(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == len;
 }
 
+static bool parse_line(char *line, struct entry *e)
+{
+    const char *name = strsep(&line, " "), *role = strsep(&line, " ");
+    if (!role || !line || !name_valid(name) || strlen(line) != TOKEN_HASH - 1)
+        return false;
+    snprintf(e->name, sizeof e->name, "%s", name);
+    memcpy(e->hash, line, TOKEN_HASH);
+    e->role = access_role(role);
+    return e->role != HTTP_ROLE_NONE;
+}
+
 /* Lines that are none of ours are left out: a damaged file opens fewer doors, not more. */
 static int read_entries(const char *path, struct entries *out, struct error *err)
 {
@@ -63,13 +74,9 @@ static int read_entries(const char *path, struct entries *out, struct error *err
     if (rc)
         return rc;
     for (char *rest = data, *line; (line = strsep(&rest, "\n"));) {
-        char name[NAME_MAX_LEN + 2], role[16];
         struct entry e;
-        if (sscanf(line, "%65s %15s %64s", name, role, e.hash) != 3 || !name_valid(name) ||
-            strlen(e.hash) != TOKEN_HASH - 1 || !(e.role = access_role(role)))
-            continue;
-        memcpy(e.name, name, sizeof e.name);
-        *vector_push(out) = e;
+        if (parse_line(line, &e))
+            *vector_push(out) = e;
     }
     free(data);
     return 0;

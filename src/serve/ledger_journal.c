@@ -24,13 +24,14 @@ int ledger_journal(struct ledger *l, struct batch *b, struct error *err)
 static int parse_part(const char *data, size_t len, struct batch *b, struct error *err)
 {
     const char *line = memchr(data, '\n', len);
-    unsigned job = 0;
-    uint64_t time = 0;
-    if (!line || sscanf(data, "%u %" SCNu64, &job, &time) != 2)
+    char *end = NULL;
+    if (!line)
         return error_set(err, FAULT_INPUT, "a part of the journal has no head");
+    unsigned long job = strtoul(data, &end, 10);
+    uint64_t time = strtoull(end, NULL, 10);
     line++;
     int rc = batch_parse(b, line, len - (size_t)(line - data), err);
-    b->job = job;
+    b->job = (uint32_t)job;
     b->time = time;
     return rc;
 }

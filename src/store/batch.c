@@ -30,8 +30,8 @@ bool batch_key_valid(const char *key)
 void batch_key_make(char key[BATCH_KEY_MAX + 1])
 {
     uint8_t bytes[16];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        abort(); /* not before the system is up, and never for so few */
+    while (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        ; /* so few are only ever cut short by a signal */
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(key + 2 * i, 3, "%02x", bytes[i]);
 }

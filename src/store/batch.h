@@ -22,10 +22,10 @@
 #include "profile/profile.h"
 
 #define BATCH_KEY_MAX 64
-#define BATCH_NAME_MAX 4096       /* bytes of a function or executable */
-#define BATCH_STACK_MAX 16384     /* bytes of a stack */
-#define BATCH_EVENT_MAX 128       /* bytes of an event's name */
-#define BATCH_COUNTS_MAX 1000000u /* values of one batch */
+#define BATCH_NAME_MAX 4096      /* bytes of a function or executable */
+#define BATCH_STACK_MAX 16384    /* bytes of a stack */
+#define BATCH_EVENT_MAX 128      /* bytes of an event's name */
+#define BATCH_COUNTS_MAX 250000u /* values of one batch */
 #define BATCH_BENCH_MAX 10000u
 #define BATCH_BENCH_SIZE 65536             /* bytes of one result */
 #define BATCH_VALUE_MAX ((int64_t)1 << 53) /* of one value: what JSON readers keep exact */

@@ -8,7 +8,8 @@
 #include "base/memory.h"
 #include "store/store_internal.h"
 
-static const struct store_ops *const engines[] = {&store_sqlite};
+static const struct store_ops *const engines[] = {&store_sqlite, &store_rediss, &store_redis,
+                                                  &store_clickhouses, &store_clickhouse};
 
 int store_open(const char *url, struct store **out, struct error *err)
 {
@@ -83,6 +84,9 @@ static int parse_host(struct store_url *u, const char *start, const char *end, s
         if (!host_end)
             return error_set(err, FAULT_USAGE, "the store's address has a [ without ]");
         start++;
+    } else if (memchr(start, ',', (size_t)(end - start))) {
+        u->host = arena_strndup(&u->arena, start, (size_t)(end - start)); /* several, as they are */
+        return 0;
     } else {
         const char *colon = memrchr(start, ':', (size_t)(end - start));
         host_end = colon ? colon : end;

@@ -25,7 +25,8 @@
 #define SESSION_TRACE_DEPTH "SONDE_SESSION_TRACE_DEPTH" /* deepest call that is written */
 #define SESSION_TRACE_ONLY "SONDE_SESSION_TRACE_ONLY"   /* paths of Python files */
 #define SESSION_TRACE_SKIP "SONDE_SESSION_TRACE_SKIP"
-#define SESSION_LINES "SONDE_SESSION_LINES" /* module.function whose lines are counted */
+#define SESSION_LINES_RSS "SONDE_SESSION_LINES_RSS" /* resident memory at each of them */
+#define SESSION_LINES "SONDE_SESSION_LINES"         /* module.function whose lines are counted */
 
 /* The heap: "exact" or "sampled"; without it malloc is left alone. */
 #define SESSION_HEAP_MODE "SONDE_SESSION_HEAP"

@@ -104,9 +104,8 @@ struct trace_slot {
 struct trace_line {
     uint64_t hits, ticks;
     uint64_t allocated, freed, allocations;
-    uint64_t peak; /* most that one run of it held at once beyond its start */
-    int64_t rss;   /* increments */
-    uint64_t spare;
+    uint64_t peak;           /* most that one run of it held at once beyond its start */
+    uint64_t rss, rss_freed; /* resident bytes that came and went */
 };
 
 static inline uint64_t trace_pack(enum trace_word kind, uint32_t id, uint64_t ticks)

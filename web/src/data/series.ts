@@ -13,8 +13,8 @@ export function usage(r: Recording, events: number[], mask: Uint8Array | null, m
   for (const e of events) chosen[e] = 1;
   const extent = Math.max(r.head.meta.duration, 1);
   const least = Math.max(r.width, ...events.map((e) => (r.head.events[e].unit === 'ns' ? r.head.events[e].period * 10 : 0)));
-  const step = Math.max(least, extent / most);
-  const steps = Math.max(1, Math.ceil(extent / step));
+  const steps = Math.max(1, Math.floor(extent / Math.max(least, extent / most)));
+  const step = extent / steps;
   const sums = new Float64Array(steps);
   const { event, thread, bucket, value } = r.times;
   for (let i = 0; i < r.times.length; i++) {
@@ -25,9 +25,8 @@ export function usage(r: Recording, events: number[], mask: Uint8Array | null, m
   const times: number[] = [];
   const values: number[] = [];
   for (let i = 0; i < steps; i++) {
-    const length = Math.min(step, extent - i * step) || step;
-    times.push(i * step + length / 2);
-    values.push(ns ? sums[i] / length : (sums[i] * 1e9) / length);
+    times.push((i + 0.5) * step);
+    values.push(ns ? sums[i] / step : (sums[i] * 1e9) / step);
   }
   return { times, values };
 }

@@ -162,7 +162,7 @@ export function functions(sums: Sums): FunctionRow[] {
       row.totalCount += sums.totalCount[i];
     }
   }
-  return [...rows.values()];
+  return [...rows.values()].sort((a, b) => b.total - a.total);
 }
 
 export interface LineRow {
@@ -217,5 +217,5 @@ export function lines(r: Recording, choice: Choice, only = -1): LineRow[] {
       if (!above(s, id, row.line)) row.total += total[s];
     }
   }
-  return [...rows.values()];
+  return [...rows.values()].sort((a, b) => b.total - a.total);
 }

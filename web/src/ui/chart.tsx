@@ -75,7 +75,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
   return {
     width,
     height: props.height ?? 120,
-    padding: [12, 8, 0, 0],
+    padding: [12, 26, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: !!props.choose, y: false, setScale: false }, points: { size: 6 }, y: false },
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },

@@ -1,5 +1,85 @@
-import { Empty } from '../ui/parts.tsx';
+// Counters: every event that was recorded, by function, beside each other.
+
+import { useMemo, useState } from 'preact/hooks';
+import { percent, value as formatValue } from '../data/format.ts';
+import { functions, sum, type FunctionRow } from '../data/sums.ts';
+import type { ValueKind } from '../data/values.ts';
+import { route } from '../route.ts';
+import { choiceOf, held, kinds, pattern, recording, threadMask, version } from '../store.ts';
+import { Empty, Segments, Share } from '../ui/parts.tsx';
+import { Table, type Column } from '../ui/table.tsx';
+import { FunctionName, openSymbol } from './flame.tsx';
+
+interface Row {
+  symbol: number;
+  name: string;
+  cells: (FunctionRow | undefined)[];
+}
+
+function collect(list: ValueKind[], range: [number, number] | null, mask: Uint8Array | null): { rows: Row[]; wholes: number[] } {
+  const rows = new Map<number, Row>();
+  const wholes = list.map((k, i) => {
+    const sums = sum(held.value!.tree, choiceOf(k, recording.value!, mask, range));
+    for (const f of functions(sums)) {
+      let row = rows.get(f.symbol);
+      if (!row) rows.set(f.symbol, (row = { symbol: f.symbol, name: f.name, cells: [] }));
+      row.cells[i] = f;
+    }
+    return sums.value;
+  });
+  return { rows: [...rows.values()], wholes };
+}
+
+/** Pairs of events whose quotient says something. */
+const RATIOS: [string, string, string][] = [
+  ['instructions', 'cycles', 'IPC'],
+  ['cache-misses', 'cache-references', 'Cache misses'],
+  ['branch-misses', 'branches', 'Branch misses'],
+];
 
 export function Counters() {
-  return <Empty title="Counters" />;
+  version.value;
+  const [part, setPart] = useState<'self' | 'total'>('self');
+  const list = kinds.value.filter((k) => k.events.length === 1);
+  const { range } = route.value;
+  const mask = threadMask.value;
+  const { rows, wholes } = useMemo(() => collect(list, range, mask), [kinds.value, range, mask]);
+  const expression = pattern.value;
+  const shown = expression ? rows.filter((row) => expression.test(row.name)) : rows;
+  if (!rows.length) return <div class="view"><Empty title="Nothing was counted">No event has samples in what is chosen.</Empty></div>;
+  const of = (row: Row, i: number) => row.cells[i]?.[part] ?? 0;
+  const columns: Column<Row>[] = list.map((k, i) => ({
+    id: k.id,
+    heading: k.label,
+    hint: k.hint,
+    number: true,
+    class: 'bar',
+    by: (row) => of(row, i),
+    show: (row) => of(row, i)
+      ? <Share part={of(row, i)} whole={wholes[i]}><span title={percent(of(row, i), wholes[i])}>{formatValue(of(row, i), k.unit)}</span></Share>
+      : <span class="faint">–</span>,
+  }));
+  for (const [above, below, name] of RATIOS) {
+    const a = list.findIndex((k) => k.id === above);
+    const b = list.findIndex((k) => k.id === below);
+    if (a < 0 || b < 0) continue;
+    const ratio = (row: Row) => (of(row, b) ? of(row, a) / of(row, b) : 0);
+    columns.push({ id: name, heading: name, hint: `${above} / ${below}`, number: true, by: ratio,
+      show: (row) => (of(row, b) ? (name === 'IPC' ? ratio(row).toFixed(2) : percent(of(row, a), of(row, b))) : '–') });
+  }
+  columns.push({ id: 'name', heading: 'Function', by: (row) => row.name, class: 'fill',
+    show: (row) => <FunctionName symbol={row.symbol} name={row.name} /> });
+  return (
+    <div class="view counters">
+      <div class="toolbar">
+        <Segments label="Part" chosen={part} choose={setPart}
+          choices={[{ id: 'self', label: 'Self', hint: 'In the function itself' }, { id: 'total', label: 'Total', hint: 'With everything that it called' }]} />
+        <span class="faint">{list.length === 1
+          ? 'One event was recorded; sonde run -e NAME records more of them side by side.'
+          : 'Each column is an event; bars are shares of its whole.'}</span>
+      </div>
+      <Table caption="Events by function" rows={shown} keyOf={(row) => row.symbol} sort={list[0].id} columns={columns}
+        open={(row) => openSymbol(row.symbol)} empty="No function has such a name." />
+    </div>
+  );
 }

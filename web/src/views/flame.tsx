@@ -212,10 +212,14 @@ function moduleName(symbol: number): string {
   return module < 0 ? '' : r.moduleName[module];
 }
 
+function orDash(v: number, unit: string) {
+  return v ? formatValue(v, unit) : <span class="faint">–</span>;
+}
+
 function columns(whole: number, unit: string, noun: string, before: Map<number, FunctionRow> | null): Column<FunctionRow>[] {
   const out: Column<FunctionRow>[] = [
     { id: 'self', heading: 'Self', hint: 'Spent in the function itself', number: true, by: (f) => f.self,
-      show: (f) => formatValue(f.self, unit) },
+      show: (f) => orDash(f.self, unit) },
     { id: 'self_percent', heading: 'Self %', number: true, by: (f) => f.self, class: 'bar',
       show: (f) => <Share part={f.self} whole={whole}>{percent(f.self, whole)}</Share> },
     { id: 'total', heading: 'Total', hint: 'With everything that it called', number: true, by: (f) => f.total,
@@ -313,7 +317,7 @@ function Half(props: { title: string; of: Layout; upwards: boolean }) {
   const found = useFound(props.of.sums);
   const { tree } = props.of.sums;
   return (
-    <section class="half" aria-label={props.title}>
+    <section class="half" aria-label={props.title} style={{ flexGrow: Math.min(24, props.of.levels.length + 1) }}>
       <h3>{props.title}</h3>
       <FlameGraph label={`${props.title} of ${tree.name(0)}. Arrow keys move, Enter zooms, O opens the function.`}
         layout={props.of} colour={colour} found={found} upwards={props.upwards} unit={k.unit}
@@ -333,7 +337,7 @@ function Lines() {
   const expression = pattern.value;
   const rows = expression ? all.filter((l) => expression.test(l.file) || expression.test(r.symbolText(l.symbol))) : all;
   const cells: Column<LineRow>[] = [
-    { id: 'self', heading: 'Self', number: true, by: (l) => l.self, show: (l) => formatValue(l.self, k.unit) },
+    { id: 'self', heading: 'Self', number: true, by: (l) => l.self, show: (l) => orDash(l.self, k.unit) },
     { id: 'self_percent', heading: 'Self %', number: true, by: (l) => l.self, class: 'bar',
       show: (l) => <Share part={l.self} whole={s.value}>{percent(l.self, s.value)}</Share> },
     { id: 'total', heading: 'Total', number: true, by: (l) => l.total, show: (l) => formatValue(l.total, k.unit) },

@@ -232,7 +232,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
         {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
         {props.heap && <td class="number wide-only">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
         <td class="wide-only"><span class="life" aria-hidden="true"><span style={{ left: `${from}%`, width: `${Math.max(1, to - from)}%` }} /></span></td>
-        <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended ? '' : 'on'}`}>{ended}</span></td>
+        <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended || !r.head.meta.live ? '' : 'on'}`}>{ended}</span></td>
       </tr>
       {props.open && row.threads.map((thread) => <ThreadLine key={thread} thread={thread} depth={row.depth} heap={props.heap} rss={props.rss} />)}
     </>

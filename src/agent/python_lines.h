@@ -1,0 +1,61 @@
+/*
+ * Lines of chosen functions of Python: how often each ran, how long with all that it called, and
+ * what it allocated. Sums are kept in the segment, so no event is written.
+ *
+ *   python_lines.c          which functions, and what a line's run adds
+ *   python_lines_eval.c     up to 3.11: the interpreter's trace hook, on while a chosen frame runs
+ *   python_lines_monitor.c  from 3.12 on: sys.monitoring, on the chosen code alone
+ */
+#ifndef SONDE_AGENT_PYTHON_LINES_H
+#define SONDE_AGENT_PYTHON_LINES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent/trace.h"
+
+struct line_set {
+    uint64_t code;
+    int32_t first;
+    uint32_t count;
+    struct trace_line *lines;
+};
+
+/* One activation of a chosen function. */
+struct line_run {
+    struct line_run *outer;
+    const struct line_set *set;
+    const void *segment;     /* that `line` lies in: a forked child has another */
+    struct trace_line *line; /* the one that runs, or NULL */
+    uint64_t since;          /* ticks */
+    uint64_t taken, given;   /* by the thread's allocations, when it began */
+    int64_t held, seen;      /* then; the most, in what it called */
+    uint64_t allocations;
+    int64_t rss;
+    /* When the activation itself began. */
+    bool begun;
+    uint64_t begin, begin_taken, begin_given, begin_allocations;
+};
+
+/* The set of a function that is chosen, or NULL. `entry` has been named. */
+const struct line_set *line_set_of(const struct trace_entry *entry);
+/* Looks whether a new function is chosen by the user's patterns. */
+void line_set_consider(struct trace_entry *entry, uint64_t code, const char *path,
+                       const char *name);
+/* Chooses a function, whatever the patterns. NULL: there is no room. */
+const struct line_set *line_set_choose(struct trace_entry *entry, uint64_t code);
+
+/* A line begins, after the one before it; the run ends. */
+void line_begin(struct line_run *run, int32_t line);
+void line_end(struct line_run *run);
+
+/* "profile" among the builtins; and the hook for chosen functions. */
+void python_lines_set(void);
+bool python_lines_eval_set(void);
+bool python_lines_monitor_set(void);
+/* From 3.12 on: code that was chosen is watched from now on. */
+void python_lines_monitor_choose(uint64_t code);
+/* The main script, as the interpreter names it. */
+void python_lines_main(const char *path);
+
+#endif

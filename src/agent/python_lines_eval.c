@@ -1,0 +1,186 @@
+/*
+ * Lines up to CPython 3.11: a function in front of the interpreter loop (PEP 523) sees each frame
+ * begin and end. While a frame of a chosen function runs, the thread's trace hook is ours; for
+ * what it calls the hook is taken away again, so that only chosen lines cost anything.
+ */
+#include <string.h>
+
+#include "agent/python.h"
+#include "agent/python_hooks.h"
+#include "agent/python_lines.h"
+
+#define ON_LINE 2
+#define INTERPRETER_SIZE 8192 /* bytes of PyInterpreterState that are searched, in 3.8 alone */
+
+/* Where a PyThreadState has its trace hook, and a frame object its line. */
+struct trace_layout_old {
+    uint32_t function, profile, object;
+    uint32_t flag, cframe, flag_size, on; /* as in python_hooks.c */
+    uint32_t line;
+};
+
+static const struct trace_layout_old layouts[] = {
+    [8] = {64, 56, 80, 48, 0, 4, 1, 108},
+    [9] = {64, 56, 80, 48, 0, 4, 1, 108},
+    [10] = {64, 56, 80, 0, 48, 4, 1, 100},
+    [11] = {72, 64, 88, 0, 56, 1, 255, 40},
+};
+
+static struct trace_layout_old layout;
+static uint32_t code_offset;
+
+/* What a frame changes of its thread, and puts back. */
+struct hook_state {
+    void *function;
+    uint32_t flag;
+};
+
+static char *flag_of(void *thread)
+{
+    char *at = (char *)thread + layout.flag;
+    if (layout.cframe)
+        memcpy(&at, (char *)thread + layout.cframe, sizeof at);
+    return at;
+}
+
+static void *word_at(const void *thread, uint32_t offset)
+{
+    void *value;
+    memcpy(&value, (const char *)thread + offset, sizeof value);
+    return value;
+}
+
+static struct hook_state hook_get(void *thread)
+{
+    struct hook_state s = {.function = word_at(thread, layout.function)};
+    memcpy(&s.flag, flag_of(thread), layout.flag_size);
+    return s;
+}
+
+static void hook_put(void *thread, struct hook_state s)
+{
+    memcpy((char *)thread + layout.function, &s.function, sizeof s.function);
+    memcpy(flag_of(thread), &s.flag, layout.flag_size);
+}
+
+static int on_line(void *self, void *frame, int what, void *argument)
+{
+    (void)self;
+    (void)argument;
+    struct trace_thread *t = agent_self.trace;
+    if (what != ON_LINE || !t || !t->ring || !t->lines)
+        return 0;
+    int32_t line;
+    memcpy(&line, (char *)frame + layout.line, sizeof line);
+    line_begin(t->lines, line);
+    return 0;
+}
+
+static void *ours(void)
+{
+    python_profile_hook hook = on_line;
+    void *address;
+    memcpy(&address, &hook, sizeof address);
+    return address;
+}
+
+static void *eval_frame(void *thread, void *frame, int throwing)
+{
+    if (python_minor == 8) {
+        void *(*old)(void *, int);
+        memcpy(&old, &python_api.eval_default, sizeof old);
+        return old(frame, throwing);
+    }
+    return python_api.eval_default(thread, frame, throwing);
+}
+
+/* A frame of a function that is not chosen, called by one that is. */
+static void *run_apart(void *thread, void *frame, int throwing, struct hook_state before)
+{
+    struct hook_state quiet = {.flag = word_at(thread, layout.profile) ? layout.on : 0};
+    hook_put(thread, quiet);
+    void *result = eval_frame(thread, frame, throwing);
+    if (hook_get(thread).function == NULL)
+        hook_put(thread, before);
+    return result;
+}
+
+static void *run_chosen(void *thread, void *frame, int throwing, const struct line_set *set,
+                        struct trace_thread *t)
+{
+    struct hook_state before = hook_get(thread);
+    struct line_run run = {.outer = t->lines, .set = set};
+    if (before.function && before.function != ours()) {
+        trace_declare(TRACE_HOOK_TAKEN); /* a debugger's: it goes first */
+        return eval_frame(thread, frame, throwing);
+    }
+    t->lines = &run;
+    hook_put(thread, (struct hook_state){ours(), layout.on});
+    void *result = eval_frame(thread, frame, throwing);
+    line_end(&run);
+    t->lines = run.outer;
+    if (hook_get(thread).function == ours())
+        hook_put(thread, before);
+    return result;
+}
+
+static void *on_eval(void *thread, void *frame, int throwing)
+{
+    uint64_t code = PYTHON_WORD(frame, code_offset);
+    struct trace_thread *t = trace_self();
+    if (!t)
+        return eval_frame(thread, frame, throwing);
+    const struct line_set *set = line_set_of(python_code_entry(code));
+    if (set)
+        return run_chosen(thread, frame, throwing, set, t);
+    if (!t->lines)
+        return eval_frame(thread, frame, throwing);
+    struct hook_state before = hook_get(thread);
+    return before.function == ours() ? run_apart(thread, frame, throwing, before)
+                                     : eval_frame(thread, frame, throwing);
+}
+
+static void *on_eval_old(void *frame, int throwing)
+{
+    return on_eval(python_api.thread_get(), frame, throwing);
+}
+
+/* 3.8 has the slot but no function that sets it: it is found by what it holds. */
+static bool set_slot(void *interpreter)
+{
+    void *fallback, *hook;
+    void *(*old)(void *, int) = on_eval_old;
+    memcpy(&fallback, &python_api.eval_default, sizeof fallback);
+    memcpy(&hook, &old, sizeof hook);
+    for (size_t at = 0; at < INTERPRETER_SIZE; at += sizeof(void *)) {
+        void **slot = (void **)((char *)interpreter + at);
+        if (at % 4096 == 0 && !python_probe((uint64_t)(uintptr_t)slot))
+            return false;
+        if (*slot == fallback) {
+            *slot = hook;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool python_lines_eval_set(void)
+{
+    void *self = python_api.thread_get(), *interpreter;
+    layout = layouts[python_minor];
+    code_offset = agent_python.py.layout.frame_code;
+    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
+     * is one: ours counts as one from now on. */
+    if (python_minor <= 9 && !word_at(self, layout.function)) {
+        struct hook_state before = hook_get(self);
+        python_api.set_trace(on_line, NULL);
+        hook_put(self, before);
+    }
+    if (python_minor == 8)
+        return set_slot(interpreter);
+    if (!python_api.set_eval)
+        return false;
+    python_api.set_eval(interpreter, on_eval);
+    return true;
+}

@@ -1,0 +1,507 @@
+"""Traced calls and counted lines of Python: the same numbers as cProfile and sys.settrace give, for
+all threads and processes, on every version; and programs that notice nothing of it."""
+
+import glob
+import json
+import os
+import pathlib
+import subprocess
+import textwrap
+
+import pytest
+
+FOUND = sorted(path for path in ["/usr/bin/python3.11", *glob.glob(os.path.join(
+    os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions/3.*/bin/python3"))]
+    if os.access(path, os.X_OK))
+
+
+def minor(path):
+    return 11 if path == "/usr/bin/python3.11" else int(pathlib.Path(path).parts[-3].split(".")[1])
+
+
+FOUND = [path for path in FOUND if minor(path) >= 8]
+pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
+
+
+def name_of(path):
+    return "debian-3.11" if path == "/usr/bin/python3.11" else pathlib.Path(path).parts[-3]
+
+
+@pytest.fixture(params=FOUND, ids=name_of)
+def python(request):
+    return request.param
+
+
+@pytest.fixture(params=[path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))],
+                ids=name_of)
+def some_python(request):
+    """For what differs little from version to version."""
+    return request.param
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text, name="app.py"):
+        path = tmp_path / name
+        path.write_text(textwrap.dedent(text).lstrip("\n"))
+        return path
+    return write
+
+
+def record(harness, command, options=()):
+    return harness(*command, options=options).record()
+
+
+def calls(recording, *options):
+    """{(file's name, line, function): row}"""
+    rows = recording.show("--calls", "--json", *options).json["sections"]["calls"]["rows"]
+    return {(os.path.basename(row["file"] or ""), row["line"] or 0, row["function"]): row
+            for row in rows}
+
+
+def count(table, function):
+    return sum(row["calls"] for (_, _, name), row in table.items() if name == function)
+
+
+FIB = '''
+#!/usr/bin/env python
+def fib0(): return 0
+
+def fib1(): return 1
+
+s = """def fib{}(): return fib{}() + fib{}()"""
+
+if __name__ == '__main__':
+
+    for n in range(2, 10):
+        exec(s.format(n, n-1, n-2))
+    #CACHE from functools import lru_cache
+    #CACHE for n in range(10):
+    #CACHE     exec("fib{} = lru_cache(1)(fib{})".format(n, n))
+    print(eval("fib9()"))
+'''
+
+
+def test_lecture_fib(harness, python, script):
+    """21 calls of fib0; with the cache, 1."""
+    made = record(harness, [python, script(FIB)], options=["--trace"])
+    assert made.made.stdout == "34\n"
+    table = calls(made)
+    assert [count(table, f"fib{n}") for n in range(10)] == [21, 34, 21, 13, 8, 5, 3, 2, 1, 1]
+    cached = record(harness, [python, script(FIB.replace("#CACHE ", ""), "cached.py")],
+                            options=["--trace"])
+    table = calls(cached)
+    assert [count(table, f"fib{n}") for n in range(10)] == [1] * 10
+
+
+VARIED = '''
+import collections, math, re
+
+class Point:
+    def __init__(self, x):
+        self.x = x
+    def __add__(self, other):
+        return Point(self.x + other.x)
+    @property
+    def twice(self):
+        return 2 * self.x
+
+def fact(n):
+    return 1 if n < 2 else n * fact(n - 1)
+
+def even(n):
+    return n == 0 or odd(n - 1)
+
+def odd(n):
+    return n != 0 and even(n - 1)
+
+def numbers(n):
+    for i in range(n):
+        yield i
+
+def fails(n):
+    if n:
+        fails(n - 1)
+    raise ValueError(n)
+
+def main():
+    total = 0
+    for i in numbers(10):
+        total += fact(i) + (Point(i) + Point(1)).twice
+    for i in range(7):
+        try:
+            fails(i)
+        except ValueError:
+            total += 1
+    found = []
+    for word in re.findall("[a-z]+", "some words to find here"):
+        found.append(len(word))
+        found.sort(key=lambda n: -n)
+    for n in found:
+        "".join("aB".swapcase() for _ in range(n))
+        math.gcd(n, 12)
+        (1.5).is_integer()
+    even(20)
+    try:
+        int.__new__(int, "x")
+    except ValueError:
+        pass
+    return sum(found) + total
+
+if __name__ == "__main__":
+    main()
+'''
+
+TRUTH = '''
+import cProfile, json, os, sys
+path = sys.argv[1]
+space = {"__name__": "__main__", "__file__": path}
+code = compile(open(path).read(), path, "exec")
+p = cProfile.Profile()
+p.enable()
+exec(code, space)
+p.disable()
+p.create_stats()
+print(json.dumps([[f, line, name, n, primitive] for (f, line, name), (primitive, n, _, _, _) in
+                  p.stats.items()]))
+'''
+
+
+def test_equal_to_cprofile(harness, python, script):
+    """Calls, outermost calls, and C functions by the names that pstats gives them."""
+    app, truth = script(VARIED), script(TRUTH, "truth.py")
+    answer = subprocess.run([python, truth, app], stdout=subprocess.PIPE, check=True).stdout
+    expected = {(line, name): (n, primitive) for file, line, name, n, primitive in
+                json.loads(answer) if file == str(app)}
+    builtin = {name.replace("<", "{").replace(">", "}"): n for file, _, name, n, _ in
+               json.loads(answer) if file == "~"}
+    table = calls(record(harness, [python, app], options=["--trace"]))
+    found = {(line, name.split(".")[-1]): (row["calls"], row["primitive"])
+             for (file, line, name), row in table.items() if file == "app.py"}
+    assert found == {(line, name.split(".")[-1]): n for (line, name), n in expected.items()}
+    assert found[12, "fact"] == (46, 10)
+    for name in ["{method 'swapcase' of 'str' objects}", "{built-in method math.gcd}",
+                 "{method 'is_integer' of 'float' objects}", "{method 'findall' of 're.Pattern' objects}"]:
+        assert count(table, name) == builtin[name], name
+
+
+def test_times(harness, some_python, script):
+    """A function's own time, and with what it called."""
+    made = record(harness, [some_python, script("""
+        import time
+        def inner():
+            time.sleep(0.1)
+        def outer():
+            time.sleep(0.05)
+            inner()
+            inner()
+        outer()
+    """)], options=["--trace"])
+    table = {name: row for (_, _, name), row in calls(made).items()}
+    outer, inner = table["outer"], table["inner"]
+    assert inner["calls"] == 2 and 0.2e9 <= inner["cumtime"] < 0.6e9
+    assert inner["tottime"] < 0.02e9 + inner["cumtime"] / 10
+    assert inner["cumtime"] + 0.05e9 <= outer["cumtime"]
+    assert table["{built-in method time.sleep}"]["calls"] == 3
+
+
+def test_threads(harness, python, script):
+    """Threads of threading, of threads, and of _thread."""
+    made = record(harness, [python, script("""
+        import _thread, threading
+        def work(n):
+            for _ in range(n):
+                leaf()
+        def leaf():
+            pass
+        def begin_two(n):
+            inner = threading.Thread(target=work, args=(n,))
+            inner.start()
+            work(n)
+            inner.join()
+        threads = [threading.Thread(target=begin_two, args=(100,)) for _ in range(4)]
+        [t.start() for t in threads]
+        done = _thread.allocate_lock()
+        done.acquire()
+        def bare():
+            work(50)
+            done.release()
+        _thread.start_new_thread(bare, ())
+        done.acquire()
+        [t.join() for t in threads]
+    """)], options=["--trace"])
+    table = calls(made)
+    assert count(table, "work") == 9 and count(table, "leaf") == 850
+    assert count(table, "begin_two") == 4 and count(table, "bare") == 1
+
+
+def test_processes(harness, python, script):
+    """os.fork, and multiprocessing by fork and by spawn: each in one recording."""
+    made = record(harness, [python, script("""
+        import multiprocessing, os, sys
+        def leaf(n):
+            return n + 1
+        def work(n):
+            return sum(leaf(i) for i in range(n))
+        if __name__ == "__main__":
+            for _ in range(3):
+                pid = os.fork()
+                if not pid:
+                    work(10)
+                    os._exit(0)
+                os.waitpid(pid, 0)
+            for method in ("fork", "spawn"):
+                with multiprocessing.get_context(method).Pool(2) as pool:
+                    assert pool.map(work, [20] * 5, chunksize=1) == [210] * 5
+            work(1)
+    """)], options=["--trace"])
+    assert made.made.status == 0, made.made
+    table = calls(made)
+    assert count(table, "work") == 3 + 10 + 1
+    assert count(table, "leaf") == 3 * 10 + 10 * 20 + 1
+
+
+def test_circular(harness, some_python, script):
+    """The timeline keeps the latest calls, sums are of all; and all with --trace-all."""
+    app = script("""
+        def early(): pass
+        def late(): pass
+        for _ in range(20000): early()
+        for _ in range(3000): late()
+    """)
+    made = record(harness, [some_python, app], options=["--trace", "--trace-entries", "4000"])
+    table = calls(made)
+    assert count(table, "early") == 20000 and count(table, "late") == 3000
+    assert any("earlier ones are in the sums" in note for note in made.report().notes)
+    events = trace_of(made)
+    names = [event["name"] for event in events if event["ph"] == "X"]
+    assert names.count("late") == 3000 and 500 < names.count("early") < 4000
+    whole = trace_of(record(harness, [some_python, app], options=["--trace", "--trace-all"]))
+    names = [event["name"] for event in whole if event["ph"] == "X"]
+    assert names.count("early") == 20000 and names.count("late") == 3000
+
+
+def trace_of(recording):
+    said = recording.show("--format", "chrome-trace", "-o", "-", command="export").stdout
+    said = json.loads(said)
+    return said["traceEvents"] if isinstance(said, dict) else said
+
+
+def test_filters(harness, some_python, script):
+    script("""
+        def helper(): return [len("x") for _ in range(3)]
+    """, "other.py")
+    app = script("""
+        import other
+        def inner(): return other.helper()
+        def outer(): return inner()
+        outer()
+    """)
+    only = calls(record(harness, [some_python, app], options=["--trace", "--trace-only", "app.py"]))
+    assert count(only, "inner") == 1 and count(only, "helper") == 0
+    assert count(only, "{built-in method builtins.len}") == 0
+    skip = calls(record(harness, [some_python, app],
+                                options=["--trace", "--trace-skip", "*/app.py"]))
+    assert count(skip, "inner") == 0 and count(skip, "helper") == 1
+    deep = calls(record(harness, [some_python, app], options=["--trace", "--trace-depth", "2"]))
+    assert count(deep, "outer") == 1 and count(deep, "inner") == 0
+
+
+def test_own_hook_is_given_back(harness, some_python, script):
+    """A program that profiles itself gets what it would get alone, and its hook is the one it set."""
+    app = script("""
+        import sys
+        seen = []
+        def hook(frame, event, arg):
+            if frame.f_code.co_name == "mine":
+                seen.append(event)
+        def mine(): pass
+        def after(): pass
+        assert sys.getprofile() is None
+        sys.setprofile(hook)
+        assert sys.getprofile() is hook
+        mine()
+        sys.setprofile(None)
+        assert sys.getprofile() is None
+        for _ in range(1000): after()
+        assert seen == ["call", "return"], seen
+    """)
+    made = record(harness, [some_python, app], options=["--trace"])
+    assert made.made.status == 0, made.made
+    table = calls(made)
+    assert count(table, "after") >= 990
+    if minor(some_python) < 12:
+        assert any("hook of its own" in note for note in made.report().notes)
+
+
+def test_difficult_ends(harness, some_python, script):
+    """Recursion of ten thousand, os._exit, exceptions that end the program, generators closed late."""
+    app = script("""
+        import os, sys
+        sys.setrecursionlimit(20000)
+        def deep(n):
+            return n and deep(n - 1)
+        def endless():
+            while True:
+                yield 1
+        deep(10000)
+        kept = [endless() for _ in range(100)]
+        [next(g) for g in kept]
+        del kept
+        if len(sys.argv) > 1:
+            raise SystemExit(3)
+        os._exit(4)
+    """)
+    made = record(harness, [some_python, app], options=["--trace"])
+    assert made.made.status == 4, made.made
+    table = calls(made)
+    assert count(table, "deep") == 10001
+    assert next(row for (_, _, name), row in table.items() if name == "deep")["primitive"] == 1
+    assert record(harness, [some_python, app, "x"], options=["--trace"]).made.status == 3
+
+
+# ---- lines
+
+SORTS = '''
+import random
+
+
+def test_sorted(fn, iters=100):
+    for i in range(iters):
+        l = [random.randint(0, 100) for i in range(0, random.randint(0, 50))]
+        assert fn(l) == sorted(l)
+
+
+@profile
+def insertionsort(array):
+
+    for i in range(len(array)):
+        j = i-1
+        v = array[i]
+        while j >= 0 and v < array[j]:
+            array[j+1] = array[j]
+            j -= 1
+        array[j+1] = v
+    return array
+
+
+@profile
+def quicksort(array):
+    if len(array) <= 1:
+        return array
+    pivot = array[0]
+    left = [i for i in array[1:] if i < pivot]
+    right = [i for i in array[1:] if i >= pivot]
+    return quicksort(left) + [pivot] + quicksort(right)
+
+
+@profile
+def numbers(n):
+    for i in range(n):
+        try:
+            yield i
+        finally:
+            n += 0
+
+
+@profile
+def fails(n):
+    while n > 0: n -= 1
+    raise ValueError(n)
+
+
+if __name__ == '__main__':
+    random.seed(7)
+    for fn in [quicksort, insertionsort]:
+        test_sorted(fn)
+    a = numbers(5)
+    for x, y in zip(numbers(7), a):
+        try:
+            fails(x)
+        except ValueError:
+            pass
+    a.close()
+'''
+
+SETTRACE = '''
+import collections, json, sys
+hits, chosen = collections.Counter(), set()
+def profile(f):
+    chosen.add(f.__code__)
+    return f
+def local(frame, event, arg):
+    if event == "line":
+        hits[frame.f_lineno] += 1
+    return local
+def trace(frame, event, arg):
+    return local if frame.f_code in chosen else None
+path = sys.argv[1]
+code = compile(open(path).read(), path, "exec")
+sys.settrace(trace)
+exec(code, {"__name__": "__main__", "profile": profile})
+sys.settrace(None)
+print(json.dumps(hits))
+'''
+
+
+def lines(recording, *options):
+    rows = recording.show("--lines", "--json", *options).json["sections"]["lines"]["rows"]
+    return {row["line"]: row for row in rows if row["line"] and row["hits"]}
+
+
+def test_lecture_sorts(harness, python, script):
+    """The hits of every line are those that sys.settrace counts."""
+    app, truth = script(SORTS, "sorts.py"), script(SETTRACE, "truth.py")
+    answer = subprocess.run([python, truth, app], stdout=subprocess.PIPE, check=True).stdout
+    expected = {int(line): n for line, n in json.loads(answer).items()}
+    made = record(harness, [python, app], options=["--lines", "@profile"])
+    assert made.made.status == 0, made.made
+    found = {line: row["hits"] for line, row in lines(made).items()}
+    assert found == expected
+    again = record(harness, [python, app], options=["--lines", "sorts:quick*,__main__:fails"])
+    found = lines(again)
+    assert {row["function"] for row in found.values()} >= {"quicksort", "fails"}
+    assert all(row["hits"] == expected[line] for line, row in found.items())
+
+
+def test_line_times(harness, some_python, script):
+    made = record(harness, [some_python, script("""
+        import time
+        def sleeper(n):
+            for _ in range(n):
+                time.sleep(0.02)
+                if n: pass
+        sleeper(5)
+    """)], options=["--lines", "app:sleeper"])
+    found = lines(made)
+    assert found[4]["hits"] == 5 and 0.1e9 <= found[4]["time"] < 0.4e9
+    assert found[5]["time"] < found[4]["time"] / 4 and found[4]["source"].strip().startswith("time")
+
+
+MEMORY = '''
+@profile
+def my_func():
+    a = [1] * (10 ** 6)
+    b = [2] * (2 * 10 ** 7)
+    del b
+    return a
+
+if __name__ == '__main__':
+    my_func()
+'''
+
+
+def test_lecture_memory(harness, python, script):
+    """152.6 MiB at the line of b, and away again at the next."""
+    made = record(harness, [python, script(MEMORY)],
+                          options=["--lines", "@profile", "--line-memory", "--rss"])
+    assert made.made.status == 0, made.made
+    found = lines(made)
+    big = 2 * 10 ** 7 * 8
+    assert abs(found[4]["allocated"] - big) < 8192 and abs(found[4]["net"] - big) < 8192
+    assert abs(found[4]["peak"] - big) < 8192
+    assert abs(found[5]["net"] + big) < 8192 and found[5]["peak"] < 65536
+    assert abs(found[3]["net"] - 8 * 10 ** 6) < 65536
+    assert abs(found[4]["rss"] - big) < 2 << 20 and abs(found[5]["rss"] + big) < 2 << 20
+    shown = made.show("--lines").stdout
+    assert "152.6 MiB" in shown and "del" in shown
