@@ -120,6 +120,9 @@ static inline uint32_t agent_phase(void)
     return agent_process ? __atomic_load_n(&agent_process->phase, __ATOMIC_ACQUIRE) : AGENT_ABSENT;
 }
 
+/* The constructor's work for a process that ran before us, with these for its environment. */
+bool agent_attach(char **variables);
+
 /* Something was loaded: modules and an interpreter are looked for. In start.c; not for handlers. */
 void agent_after_load(void *handle);
 

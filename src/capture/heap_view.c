@@ -15,10 +15,19 @@ struct heap_view {
     bool damaged;
 };
 
+void heap_view_leave(struct heap_view *v)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_fetch_or(&h->paused, HEAP_LEAVING, __ATOMIC_RELAXED);
+}
+
 void heap_view_pause(struct heap_view *v, bool pause)
 {
     struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
-    __atomic_store_n(&h->paused, pause, __ATOMIC_RELAXED);
+    if (pause)
+        __atomic_fetch_or(&h->paused, HEAP_PAUSED, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&h->paused, ~(uint32_t)HEAP_PAUSED, __ATOMIC_RELAXED);
 }
 
 int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err)

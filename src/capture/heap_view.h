@@ -77,6 +77,7 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
                        size_t *interrupted, bool *complete);
 
 /* Tells the agent; the view's memory must be writable then. */
+void heap_view_leave(struct heap_view *v); /* see HEAP_LEAVING */
 void heap_view_pause(struct heap_view *v, bool pause);
 
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */

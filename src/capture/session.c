@@ -162,6 +162,14 @@ static void note_if_stopped(struct session *s, pid_t pid)
     writer_note(s->writer, NOTE_WARNING, text);
 }
 
+/* One that was not named may be of a kind that cannot be entered: that is told, and no more. */
+static void enter_descendant(struct session *s, pid_t pid)
+{
+    struct error why = {0};
+    if (inside_enter(s, pid, &why) && proc_state(pid))
+        writer_note(s->writer, NOTE_WARNING, why.text);
+}
+
 static int attach_all(struct session *s, struct error *err)
 {
     const struct session_options *o = s->options;
@@ -177,6 +185,10 @@ static int attach_all(struct session *s, struct error *err)
             proc_descendants(o->attach[i], &tree);
         for (size_t k = 0; k < tree.len && !rc; k++)
             rc = attach_process(s, tree.data[k], err);
+        if (!rc)
+            rc = inside_enter(s, o->attach[i], err);
+        for (size_t k = 0; k < tree.len && !rc; k++)
+            enter_descendant(s, tree.data[k]);
         vector_release(&tree);
     }
     if (!rc)
@@ -483,6 +495,8 @@ static int begin(struct session *s, struct error *err)
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);
+    if (!rc)
+        rc = inside_open_late(s, err);
     return rc ? rc : attach_all(s, err);
 }
 

@@ -62,6 +62,12 @@ enum heap_loss {
     HEAP_LOSSES
 };
 
+enum heap_pause {
+    HEAP_PAUSED = 1,            /* by the collector */
+    HEAP_PAUSED_BY_PROGRAM = 2, /* see include/sonde.h */
+    HEAP_LEAVING = 4,           /* of an agent that was brought in: it takes its hooks out */
+};
+
 struct heap_header {
     uint64_t magic;
     uint32_t version, header_size;
@@ -75,7 +81,7 @@ struct heap_header {
     uint64_t frames_used; /* words */
     uint64_t blocks_used; /* bytes */
     uint64_t start;
-    uint32_t paused; /* the collector's: allocations are passed over, frees are not */
+    uint32_t paused; /* enum heap_pause: allocations are passed over, frees are not */
     uint32_t spare;
     uint64_t lost[HEAP_LOSSES];
     uint64_t lost_bytes;
