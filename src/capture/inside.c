@@ -395,11 +395,12 @@ static void on_process_end(void *context, struct agents_process *p)
     s->remarked |= p->flags;
     if (s->traces)
         traces_on_process_end(s->traces, p);
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
     struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
     python_process_free(python);
-    if (s->heaps)
-        heaps_on_process_end(s->heaps, p);
+    p->python_user = NULL;
     if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }
