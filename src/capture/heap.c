@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "capture/heap_internal.h"
 #include "capture/proc.h"
+#include "capture/python.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
