@@ -108,7 +108,8 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
                                .python_only = python,
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
-                               .heap_memory = s->options->agent_memory};
+                               .heap_memory = s->options->agent_memory,
+                               .pymalloc = s->options->pymalloc};
     struct agents_trace trace;
     if (s->options->trace) {
         trace = *s->options->trace;
