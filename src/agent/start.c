@@ -226,7 +226,7 @@ static void begin(const struct heap_settings *heap)
     threads_adopt_self(low, end);
     threads_scan();
     heap_start(heap, variable(SESSION_HEAP_TREE));
-    python_alloc_hook(NULL, s->pymalloc);
+    python_alloc_hook(NULL, settings->pymalloc);
     if (trace_start())
         python_hooks_init(NULL);
 }

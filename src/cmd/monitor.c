@@ -15,9 +15,9 @@
 #include "base/io.h"
 #include "cmd/command.h"
 #include "cmd/printing.h"
-#include "watch/record.h"
-#include "watch/screen.h"
-#include "watch/tables.h"
+#include "monitor/record.h"
+#include "monitor/screen.h"
+#include "monitor/tables.h"
 
 #define SECOND 1000000000ull
 

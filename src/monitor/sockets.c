@@ -1,5 +1,5 @@
 /* /proc/net and the links in /proc/PID/fd; see sockets.h. */
-#include "watch/sockets.h"
+#include "monitor/sockets.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "watch/screen_internal.h"
-#include "watch/tables.h"
+#include "monitor/screen_internal.h"
+#include "monitor/tables.h"
 
 #define HEAD_LINES 5
 

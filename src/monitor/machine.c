@@ -1,5 +1,5 @@
 /* CPUs, memory, pressure, disks and networks; see machine.h. */
-#include "watch/machine.h"
+#include "monitor/machine.h"
 
 #include <mntent.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The links of /proc/PID and what they lead to; see files.h. */
-#include "watch/files.h"
+#include "monitor/files.h"
 
 #include <ctype.h>
 #include <dirent.h>

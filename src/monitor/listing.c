@@ -1,5 +1,5 @@
 /* Choosing and ordering; see listing.h. */
-#include "watch/listing.h"
+#include "monitor/listing.h"
 
 #include <stdlib.h>
 #include <string.h>

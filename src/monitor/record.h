@@ -4,7 +4,7 @@
 #define SONDE_WATCH_RECORD_H
 
 #include "base/error.h"
-#include "watch/listing.h"
+#include "monitor/listing.h"
 
 struct watch_record;
 

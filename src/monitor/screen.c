@@ -1,5 +1,5 @@
 /* The screen's life and keys; see screen.h. */
-#include "watch/screen.h"
+#include "monitor/screen.h"
 
 #include <curses.h>
 #include <locale.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "watch/screen_internal.h"
+#include "monitor/screen_internal.h"
 
 #define INTERVAL_MIN 200000000ull
 #define INTERVAL_MAX 60000000000ull

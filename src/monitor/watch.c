@@ -1,5 +1,5 @@
 /* Looking at /proc; see watch.h. machine.c reads what belongs to no process. */
-#include "watch/watch.h"
+#include "monitor/watch.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "watch/machine.h"
+#include "monitor/machine.h"
 
 #define SECOND 1e9
 #define OPEN_MAX_OURS 4096 /* stat files that stay open */

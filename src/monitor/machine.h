@@ -2,7 +2,7 @@
 #ifndef SONDE_WATCH_MACHINE_H
 #define SONDE_WATCH_MACHINE_H
 
-#include "watch/watch.h"
+#include "monitor/watch.h"
 
 void machine_init(struct watch *w);
 void machine_look(struct watch *w);

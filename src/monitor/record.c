@@ -1,5 +1,5 @@
 /* Curves of processes into a recording; see record.h. */
-#include "watch/record.h"
+#include "monitor/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "watch/files.h"
-#include "watch/tables.h"
+#include "monitor/files.h"
+#include "monitor/tables.h"
 
 enum { FD, ACCESS, KIND, SIZE, OFFSET, NAME, FILE_PID, FILE_PROCESS, FILE_COLUMNS };
 

@@ -4,8 +4,8 @@
 
 #include "analyze/view.h"
 #include "base/error.h"
-#include "watch/listing.h"
-#include "watch/sockets.h"
+#include "monitor/listing.h"
+#include "monitor/sockets.h"
 
 /* The machine's facts. */
 void tables_machine(struct view *v, const struct watch *w);

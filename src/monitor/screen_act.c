@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "render/terminal.h"
-#include "watch/screen_internal.h"
-#include "watch/tables.h"
+#include "monitor/screen_internal.h"
+#include "monitor/tables.h"
 
 static void tell(struct screen *s, const struct watch_task *t, const char *done, bool failed)
 {

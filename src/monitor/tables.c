@@ -1,12 +1,12 @@
 /* Views of what is watched; see tables.h. */
-#include "watch/tables.h"
+#include "monitor/tables.h"
 
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "watch/files.h"
-#include "watch/machine.h"
+#include "monitor/files.h"
+#include "monitor/machine.h"
 
 const char *tables_user(uid_t user)
 {

@@ -2,7 +2,7 @@
 #ifndef SONDE_WATCH_LISTING_H
 #define SONDE_WATCH_LISTING_H
 
-#include "watch/watch.h"
+#include "monitor/watch.h"
 
 enum listing_sort {
     LISTING_BY_CPU,

@@ -3,7 +3,7 @@
 #define SONDE_WATCH_SCREEN_INTERNAL_H
 
 #include "base/text.h"
-#include "watch/screen.h"
+#include "monitor/screen.h"
 
 /* What a key asks for before something is done to a process. */
 enum screen_prompt { PROMPT_NONE, PROMPT_FILTER, PROMPT_SIGNAL, PROMPT_NICE, PROMPT_CPUS };

@@ -3,7 +3,7 @@
 #define SONDE_WATCH_SCREEN_H
 
 #include "base/error.h"
-#include "watch/listing.h"
+#include "monitor/listing.h"
 
 struct screen_options {
     struct listing_choice rows;
