@@ -8,7 +8,8 @@
 #include "symbol/batch.h"
 #include "symbol/profile.h"
 
-#define AGAIN 5000000000ull /* ns after which just-in-time code is asked about again */
+#define AGAIN 5000000000ull   /* ns after which just-in-time code is asked about again */
+#define DETAIL 10000000000ull /* between two rounds through debug information */
 
 /* A location that was found; its strings are in the arena. */
 struct found {
@@ -21,8 +22,11 @@ struct answer {
 };
 
 struct naming {
-    size_t asked;   /* frames below were asked about */
-    uint64_t again; /* when just-in-time code was asked about last */
+    size_t asked;       /* frames below were asked about */
+    size_t detailed;    /* of them, with lines and inlined functions */
+    bool detail;        /* this round is for those */
+    uint64_t detail_at; /* when the next such round may be */
+    uint64_t again;     /* when just-in-time code was asked about last */
     struct symbol_batch *batch;
     struct arena arena;
     VECTOR(struct found) found;
@@ -73,21 +77,36 @@ static void gather_modules(struct naming *n, const struct profile *p)
     }
 }
 
+/* Frames from `from` on, of which those below `fresh` only if they are just-in-time code without a
+ * name. */
+static void gather_frames(struct naming *n, const struct profile *p, size_t from, size_t fresh)
+{
+    for (size_t i = from; i < p->frames.len; i++) {
+        const struct profile_frame *f = &p->frames.data[i];
+        bool jit = p->modules.data[f->module].kind == CODE_JIT;
+        if (!f->address || profile_frame_is_named(p, (uint32_t)i))
+            continue;
+        if (n->detail || (!f->location_count && (i >= fresh || jit)))
+            symbol_batch_add(n->batch, f->module, f->address, (uint32_t)i);
+    }
+}
+
 bool naming_gather(struct naming *n, const struct profile *p)
 {
     uint64_t now = clock_now();
     bool again = now - n->again >= AGAIN;
     clear(n);
     n->batch = symbol_batch_new(p->modules.len);
-    for (size_t i = again ? 0 : n->asked; i < p->frames.len; i++) {
-        const struct profile_frame *f = &p->frames.data[i];
-        bool fresh = i >= n->asked, jit = p->modules.data[f->module].kind == CODE_JIT;
-        if (!f->location_count && f->address && (fresh || jit))
-            symbol_batch_add(n->batch, f->module, f->address, (uint32_t)i);
-    }
+    n->detail = false;
+    gather_frames(n, p, again ? 0 : n->asked, n->asked);
     n->asked = p->frames.len;
     if (again)
         n->again = now;
+    if (!symbol_batch_count(n->batch) && n->detailed < p->frames.len && now >= n->detail_at) {
+        n->detail = true;
+        gather_frames(n, p, n->detailed, n->detailed);
+        n->detailed = p->frames.len;
+    }
     if (!symbol_batch_count(n->batch))
         return false;
     gather_modules(n, p);
@@ -113,8 +132,10 @@ static void on_answer(void *context, size_t module, uint32_t frame,
 void naming_run(struct naming *n)
 {
     /* One child at a time: the target has the CPUs. What cannot be had stays without a name. */
-    struct symbol_options options = {.workers = 1};
+    struct symbol_options options = {.workers = 1, .no_debug_info = !n->detail};
     symbol_batch_run(n->batch, &options, on_answer, n, NULL);
+    if (n->detail)
+        n->detail_at = clock_now() + DETAIL;
 }
 
 void naming_apply(struct naming *n, struct profile *p)
@@ -122,7 +143,7 @@ void naming_apply(struct naming *n, struct profile *p)
     struct profile_location at[SYMBOL_INLINE_MAX];
     for (size_t i = 0; i < n->answers.len; i++) {
         const struct answer *a = &n->answers.data[i];
-        if (p->frames.data[a->frame].location_count)
+        if (p->frames.data[a->frame].location_count && !n->detail)
             continue;
         for (uint32_t k = 0; k < a->count; k++) {
             const struct found *f = &n->found.data[a->first + k];
