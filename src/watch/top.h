@@ -2,10 +2,10 @@
 #ifndef SONDE_WATCH_TOP_H
 #define SONDE_WATCH_TOP_H
 
-#include "watch/panel.h"
 #include <stdio.h>
 
 #include "watch/feed.h"
+#include "watch/panel.h"
 
 /* On the terminal that these two are, until q. FAULT_SYSTEM if it cannot be used. */
 int top_screen(struct feed *s, FILE *in, FILE *out, struct error *err);
