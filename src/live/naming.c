@@ -2,6 +2,7 @@
 #include "live/naming.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -31,6 +32,8 @@ struct naming {
     struct arena arena;
     VECTOR(struct found) found;
     VECTOR(struct answer) answers;
+    struct map functions; /* (linkage name, module) -> function */
+    struct map replaced;  /* function -> the one that knows more */
 };
 
 struct naming *naming_new(void)
@@ -54,6 +57,8 @@ void naming_free(struct naming *n)
     clear(n);
     vector_release(&n->found);
     vector_release(&n->answers);
+    map_release(&n->functions);
+    map_release(&n->replaced);
     free(n);
 }
 
@@ -138,6 +143,42 @@ void naming_run(struct naming *n)
         n->detail_at = clock_now() + DETAIL;
 }
 
+/* A function is one function, whether it is known from a symbol table or with its file and line:
+ * what was known first becomes what is known now. */
+static uint32_t function_of(struct naming *n, struct profile *p, const struct found *f)
+{
+    uint64_t *known = map_get(&n->functions, hash_bytes(f->linkage, strlen(f->linkage)), f->module);
+    if (known && !n->detail)
+        return (uint32_t)*known;
+    uint32_t function =
+        profile_function_add(p, f->function, f->linkage, f->file, f->start_line, f->module);
+    if (known && *known != function) {
+        map_put(&n->replaced, *known, 0, function, NULL);
+        *known = function;
+    } else if (!known) {
+        map_put(&n->functions, hash_bytes(f->linkage, strlen(f->linkage)), f->module, function,
+                NULL);
+    }
+    return function;
+}
+
+/* Frames that were named with what has been replaced. */
+static void replace(struct naming *n, struct profile *p)
+{
+    for (uint32_t i = 0; n->replaced.len && i < p->frames.len; i++) {
+        const struct profile_frame *f = &p->frames.data[i];
+        if (f->location_count != 1)
+            continue;
+        struct profile_location at = p->locations.data[f->first_location];
+        const uint64_t *to = map_get(&n->replaced, at.function, 0);
+        if (!to)
+            continue;
+        at.function = (uint32_t)*to;
+        profile_frame_locate(p, i, &at, 1);
+    }
+    map_clear(&n->replaced);
+}
+
 void naming_apply(struct naming *n, struct profile *p)
 {
     struct profile_location at[SYMBOL_INLINE_MAX];
@@ -147,12 +188,15 @@ void naming_apply(struct naming *n, struct profile *p)
             continue;
         for (uint32_t k = 0; k < a->count; k++) {
             const struct found *f = &n->found.data[a->first + k];
-            at[k] = (struct profile_location){
-                profile_function_add(p, f->function, f->linkage, f->file, f->start_line, f->module),
-                f->line};
+            uint32_t function = k + 1 == a->count
+                                    ? function_of(n, p, f)
+                                    : profile_function_add(p, f->function, f->linkage, f->file,
+                                                           f->start_line, f->module);
+            at[k] = (struct profile_location){function, f->line};
         }
         profile_frame_locate(p, a->frame, at, a->count);
     }
+    replace(n, p);
     p->symbolized |= n->answers.len > 0;
     clear(n);
 }
