@@ -14,7 +14,7 @@
 #include "cmd/command.h"
 #include "cmd/sessions.h"
 #include "render/terminal.h"
-#include "watch/top.h"
+#include "top/top.h"
 
 #define ADDRESS_MAX_BYTES 4096
 #define START_TIME 15000000000ull

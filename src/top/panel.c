@@ -1,5 +1,5 @@
 /* Lines of figures; see panel.h. */
-#include "watch/panel.h"
+#include "top/panel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

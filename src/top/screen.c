@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "watch/top.h"
+#include "top/top.h"
 
 #define KEY_WAIT 100 /* ms between two looks for news */
 #define CURVE_MAX 512

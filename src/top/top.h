@@ -1,11 +1,11 @@
 /* `sonde top`: a live session in the terminal, or as a table every interval where there is none. */
-#ifndef SONDE_WATCH_TOP_H
-#define SONDE_WATCH_TOP_H
+#ifndef SONDE_TOP_TOP_H
+#define SONDE_TOP_TOP_H
 
 #include <stdio.h>
 
-#include "watch/feed.h"
-#include "watch/panel.h"
+#include "top/feed.h"
+#include "top/panel.h"
 
 /* On the terminal that these two are, until q. FAULT_SYSTEM if it cannot be used. */
 int top_screen(struct feed *s, FILE *in, FILE *out, struct error *err);

@@ -1,5 +1,5 @@
 /* Figures of a live session; see feed.h. */
-#include "watch/feed.h"
+#include "top/feed.h"
 
 #include <curl/curl.h>
 #include <pthread.h>

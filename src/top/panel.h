@@ -1,10 +1,10 @@
 /* The lines that `sonde top` shows, in any width: what the screen and the plain table have in
  * common. */
-#ifndef SONDE_WATCH_PANEL_H
-#define SONDE_WATCH_PANEL_H
+#ifndef SONDE_TOP_PANEL_H
+#define SONDE_TOP_PANEL_H
 
 #include "base/text.h"
-#include "watch/figures.h"
+#include "top/figures.h"
 
 enum panel_pane { PANE_FUNCTIONS, PANE_PATH, PANE_HEAP, PANE_THREADS, PANES };
 enum panel_sort { SORT_CPU, SORT_MEMORY, SORT_NAME, SORT_TREE, SORTS };

@@ -1,5 +1,5 @@
 /* The figures of one moment; see figures.h. */
-#include "watch/figures.h"
+#include "top/figures.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * The figures of one moment, from the document of live/top.h, and what has happened since the
  * moment before. Strings are those of the document, made printable.
  */
-#ifndef SONDE_WATCH_FIGURES_H
-#define SONDE_WATCH_FIGURES_H
+#ifndef SONDE_TOP_FIGURES_H
+#define SONDE_TOP_FIGURES_H
 
 #include <stdbool.h>
 #include <stdint.h>

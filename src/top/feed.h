@@ -2,8 +2,8 @@
  * Where `sonde top` gets its figures: a live session's /api/top, asked again and again by a thread
  * of its own, so that keys are answered while an answer is on its way.
  */
-#ifndef SONDE_WATCH_FEED_H
-#define SONDE_WATCH_FEED_H
+#ifndef SONDE_TOP_FEED_H
+#define SONDE_TOP_FEED_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* `sonde top` without a terminal; see top.h. */
 #include <stdio.h>
 
-#include "watch/top.h"
+#include "top/top.h"
 
 #define PATIENCE 500 /* ms */
 
