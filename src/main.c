@@ -15,6 +15,7 @@
 extern const struct command command_run;
 extern const struct command command_attach;
 extern const struct command command_ctl;
+extern const struct command command_top;
 extern const struct command command_report;
 extern const struct command command_graph;
 extern const struct command command_diff;
@@ -35,6 +36,7 @@ static const struct command *const commands[] = {
     // clang-format off
     &command_run,
     &command_attach,
+    &command_top,
     &command_ctl,
     &command_report,
     &command_graph,
