@@ -129,13 +129,22 @@ def test_server_away(sonde, at, tmp_path):
     assert at.value(2001, "parse", "samples") == 33
 
 
-def test_run_streams(sonde, at, target, started, environment, sonde_path):
+def test_run_streams(sonde, at, started, sonde_path, tmp_path, recording):
     """What a program does is at the server while it still runs; the sum at the end is exact."""
     sonde("job", "create", "--id", "2001")
-    started([sonde_path, "run", "--to", at.url, "--job", "2001", "--", target("steady"), "11"])
+    running = started([sonde_path, "run", "--to", at.url, "--job", "2001", "--keep", "--",
+                       "timeout", "8", "sh", "-c", "while :; do :; done"])
     wait_until(lambda: at.ask("/api/jobs/2001")["batches"] >= 1, 30)
+    assert running.poll() is None
     early = sum(event["value"] for event in at.ask("/api/jobs/2001")["events"])
     assert early > 0
+    running.communicate(timeout=60)
+    assert running.returncode == 124
+    events = {event["name"]: event["value"] for event in at.ask("/api/jobs/2001")["events"]}
+    kept = tmp_path / "kept.sonde"
+    key = at.ask("/api/jobs/2001/recordings")["recordings"][0]["key"]
+    assert sonde("job", "show", "2001", "--recording", key, "-o", kept).status == 0
+    assert events["cpu"] == recording(kept).report().facts("totals")["value_recorded"] > early
 
 
 def test_run_without_job(sonde, at, target):
