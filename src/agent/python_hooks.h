@@ -61,6 +61,9 @@ void python_hooks_unset(void);
 extern uint32_t python_threads_coming;
 void python_hook_threads(void);
 
+/* Some function is left out: C functions that it calls are to be, too. */
+extern bool trace_hiding;
+
 /* ---- python_names.c */
 struct trace_entry *python_name_code(uint64_t code);
 /* A method definition and the object it is bound to, or the type that a descriptor says. */

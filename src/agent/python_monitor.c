@@ -64,7 +64,7 @@ static inline struct trace_entry *callee(void *const *arguments)
 
 static inline bool is_left_out(void *const *arguments)
 {
-    return __builtin_expect(trace_settings.only[0] || trace_settings.skip[0], 0) &&
+    return __builtin_expect(trace_hiding, 0) &&
            python_code_entry((uint64_t)(uintptr_t)arguments[0])->hidden;
 }
 

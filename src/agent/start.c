@@ -21,6 +21,7 @@
 #include "agent/publish.h"
 #include "agent/python.h"
 #include "agent/real.h"
+#include "agent/registry.h"
 #include "agent/sample.h"
 #include "agent/session.h"
 #include "agent/signals.h"
@@ -255,6 +256,51 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
         return;
     python_look(NULL);
     begin_or_wait();
+}
+
+/* The session of before is over, its timers are off: a new segment, with the threads there are. */
+static void begin_again(void)
+{
+    struct agent_process *p = agent_process;
+    struct segment_header *before = p->segment;
+    uint64_t size = p->layout.size;
+    __atomic_store_n(&p->phase, AGENT_WAITING, __ATOMIC_RELEASE);
+    p->segment = NULL;
+    p->tries = 0;
+    p->start = agent_now();
+    publish_segment();
+    agent_settings.active = agent_phase() == AGENT_RUNNING;
+    registry_begin_again();
+    if (before)
+        raw2(SYS_munmap, before, size);
+    if (agent_settings.active && trace_start())
+        python_hooks_init(NULL);
+}
+
+void agent_leave(void)
+{
+    if (!agent_process)
+        return;
+    registry_disarm_all();
+    trace_stop();
+}
+
+/* Into a collector's session that a program started for itself, or into another one than before. */
+bool agent_join(void)
+{
+    environment = environ;
+    if (!settings_read())
+        return false;
+    trace_read();
+    if (!agent_python.ready)
+        python_look(NULL);
+    if (!agent_process) {
+        struct heap_settings none = {.mode = HEAP_OFF};
+        begin(&none);
+    } else {
+        begin_again();
+    }
+    return agent_phase() == AGENT_RUNNING && trace_process;
 }
 
 void agent_after_load(void *handle)

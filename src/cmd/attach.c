@@ -7,19 +7,27 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/record.h"
+#include "cmd/tracing.h"
 
 struct attach_options {
     struct record_options record;
     bool follow;
+    const char *invite;
+    struct tracing_options tracing;
 };
 
 static const struct option options[] = {
     RECORD_OPTIONS(struct attach_options, record),
     {"follow", 0, OPTION_FLAG_AT(struct attach_options, follow), .negatable = true,
      .group = "Target", .help = "Child processes too, those there are and those to come."},
+    {"invite", 0, OPTION_TEXT_AT(struct attach_options, invite), .placeholder = "FILE",
+     .group = "Target",
+     .help = "Write to FILE how the process can take part by itself: import sonde does so."},
+    TRACING_OPTIONS(struct attach_options, tracing),
     {0}};
 
-static const struct attach_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+static const struct attach_options defaults = {
+    .record = RECORD_DEFAULTS, .follow = true, .tracing = TRACING_DEFAULTS};
 
 static int parse_pid(const char *text, pid_t *pid, struct error *err)
 {
@@ -43,9 +51,18 @@ static int run(struct invocation *inv)
         rc = parse_pid(inv->argv[i], vector_push(&pids), &inv->error);
     if (!rc) {
         struct session_options session = {.attach = pids.data, .attach_count = pids.len};
+        struct tracing tracing;
         session.perf.threads_only = !o->follow;
+        session.invite = o->invite;
         snprintf(name, sizeof name, "pid-%d", pids.data[0]);
-        rc = record(&o->record, &session, name, &result, &inv->error);
+        rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
+        if (!rc && !o->invite && (o->tracing.calls || o->tracing.lines.len))
+            rc = error_set(&inv->error, FAULT_USAGE,
+                           "nothing can be traced in a process that runs already; import sonde in "
+                           "it, or start it by sonde run");
+        if (!rc)
+            rc = record(&o->record, &session, name, &result, &inv->error);
+        tracing_release(&tracing);
     }
     vector_release(&pids);
     return rc;

@@ -259,6 +259,8 @@ def test_processes(harness, python, script):
     table = calls(made)
     assert count(table, "work") == 3 + 10 + 1
     assert count(table, "leaf") == 3 * 10 + 10 * 20 + 1
+    assert all(row["primitive"] == row["calls"] for (_, _, name), row in table.items()
+               if name in ("leaf", "work"))
 
 
 def test_circular(harness, some_python, script):
