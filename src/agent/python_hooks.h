@@ -93,6 +93,8 @@ enum {
 /* ---- python_calls.c, python_monitor.c */
 int python_on_call(void *self, void *frame, int what, void *argument);
 void python_calls_init(void);
+/* Python's functions alone, up to 3.11; in python_lines_eval.c. */
+bool python_frames_set(bool on);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
 

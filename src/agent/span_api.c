@@ -91,16 +91,15 @@ int sonde_python_join(void)
     return agent_join() ? 0 : -1;
 }
 
-/* With the lock. Every call from now on, or no more. */
+/* With the lock. Every call from now on (2: not of C functions), or no more. */
 int sonde_python_trace(int on)
 {
     if (!trace_process || !python_minor)
         return -1;
-    trace_settings.calls = on;
-    if (on)
-        return python_hooks_set() ? 0 : -1;
     python_hooks_unset();
-    return 0;
+    trace_settings.calls = on;
+    trace_settings.builtins = on == 1;
+    return !on || python_hooks_set() ? 0 : -1;
 }
 
 /* With the lock. The session is over: the collector ends. */

@@ -183,6 +183,7 @@ static void trace_read(void)
     struct trace_layout unused;
     t->on = what != NULL;
     t->calls = has_word(what, "calls");
+    t->builtins = has_word(what, "builtins");
     t->lines = has_word(what, "lines");
     t->tsc = clock && strcmp(clock, "tsc") == 0;
     t->depth = (uint32_t)number(variable(SESSION_TRACE_DEPTH), 0, 1u << 20);

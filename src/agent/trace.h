@@ -54,6 +54,7 @@ struct trace_process {
 struct trace_settings {
     bool on;         /* there is a tracer at all */
     bool calls;      /* every call of Python, and of instrumented programs */
+    bool builtins;   /* C functions that Python calls as well */
     bool lines;      /* chosen functions line by line */
     bool tsc;        /* ticks are the processor's */
     uint32_t depth;  /* calls deeper than this are left out; 0: none */

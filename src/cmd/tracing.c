@@ -39,7 +39,8 @@ static int join_lines(const struct option_list *list, struct text *out, struct e
 int tracing_apply(const struct tracing_options *o, struct tracing *t,
                   struct session_options *session, struct error *err)
 {
-    *t = (struct tracing){.trace = {.calls = o->calls, .depth = (uint32_t)o->depth}};
+    *t = (struct tracing){
+        .trace = {.calls = o->calls, .no_builtins = !o->builtins, .depth = (uint32_t)o->depth}};
     text_init(&t->only);
     text_init(&t->skip);
     text_init(&t->lines);
