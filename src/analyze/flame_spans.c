@@ -14,12 +14,13 @@ struct timeline {
     const struct selection *s;
     uint32_t *symbol;      /* by function of the profile */
     VECTOR(uint32_t) open; /* boxes of the thread that is drawn */
-    uint64_t least;
+    uint64_t least, origin;
 };
 
-static uint64_t since(const struct profile *p, uint64_t time)
+/* x begins with the first span: what came before was not traced. */
+static uint64_t since(uint64_t origin, uint64_t time)
 {
-    return time > p->start ? time - p->start : 0;
+    return time > origin ? time - origin : 0;
 }
 
 static uint32_t symbol_of(struct timeline *c, uint32_t frame)
@@ -99,7 +100,7 @@ static void draw(struct timeline *c, const struct order *order, size_t count)
     uint32_t lane = 0;
     for (size_t i = 0; i < count; i++) {
         const struct profile_span *s = &p->spans.data[order[i].index];
-        uint64_t start = since(p, s->time), width = since(p, s->end) - start;
+        uint64_t start = since(c->origin, s->time), width = since(c->origin, s->end) - start;
         if (!i || order[i].thread != order[i - 1].thread)
             lane = open_lane(c, order[i].thread);
         if (width < c->least && !s->mark) {
@@ -118,18 +119,21 @@ void flame_from_spans(struct flame *f, struct tree *t, const struct selection *s
 {
     const struct profile *p = s->profile;
     struct order *order = memory_array(p->spans.len + 1, sizeof *order);
+    uint64_t origin = UINT64_MAX, last = 0;
     size_t count = 0;
     *f = (struct flame){.tree = t, .chart = true};
     for (size_t i = 0; i < p->spans.len; i++) {
         if (!s->thread[p->spans.data[i].thread])
             continue;
         order[count++] = (struct order){p->spans.data[i].thread, (uint32_t)i};
-        if (since(p, p->spans.data[i].end) > f->extent)
-            f->extent = since(p, p->spans.data[i].end);
+        origin = p->spans.data[i].time < origin ? p->spans.data[i].time : origin;
+        last = p->spans.data[i].end > last ? p->spans.data[i].end : last;
     }
+    f->extent = since(origin, last);
     qsort(order, count, sizeof *order, compare);
     struct timeline c = {.f = f,
                          .s = s,
+                         .origin = origin,
                          .symbol = tree_array_of_none(p->functions.len),
                          .least = (uint64_t)((double)f->extent * min_percent / 100)};
     for (uint32_t i = 0; i < t->symbols.len; i++)

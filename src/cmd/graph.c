@@ -122,10 +122,14 @@ static int choose(const struct graph_options *o, const struct profile *p, struct
                                          [HEAP_ALLOCATED] = "heap:allocated",
                                          [HEAP_TEMPORARY] = "heap:temporary"};
     int result = filter_select(&o->filter, p, s, err);
-    if (result || o->heap == HEAP_NONE)
+    bool calls = o->kind == KIND_TIMELINE && calls_recorded(p) && !o->filter.events.len;
+    if (result || (o->heap == HEAP_NONE && !calls))
         return result;
     struct selection all = *s;
-    selection_init_event(s, &all, o->heap == HEAP_PEAK ? heap_peak_event(&all) : events[o->heap]);
+    selection_init_event(s, &all,
+                         calls                  ? "calls"
+                         : o->heap == HEAP_PEAK ? heap_peak_event(&all)
+                                                : events[o->heap]);
     selection_release(&all);
     return 0;
 }
