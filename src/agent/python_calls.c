@@ -36,8 +36,7 @@ static inline struct trace_entry *builtin_entry(const void *function)
 /* C functions are left out with the Python function that calls them. */
 static inline bool is_left_out(const void *frame)
 {
-    return __builtin_expect(trace_settings.only[0] || trace_settings.skip[0], 0) &&
-           python_code_entry(code_of(frame))->hidden;
+    return __builtin_expect(trace_hiding, 0) && python_code_entry(code_of(frame))->hidden;
 }
 
 int python_on_call(void *self, void *frame, int what, void *argument)

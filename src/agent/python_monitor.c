@@ -64,7 +64,7 @@ static inline struct trace_entry *callee(void *const *arguments)
 
 static inline bool is_left_out(void *const *arguments)
 {
-    return __builtin_expect(trace_settings.only[0] || trace_settings.skip[0], 0) &&
+    return __builtin_expect(trace_hiding, 0) &&
            python_code_entry((uint64_t)(uintptr_t)arguments[0])->hidden;
 }
 
@@ -98,10 +98,13 @@ static struct definition on_enter_def = {"sonde_enter", on_enter, FASTCALL, NULL
 static const struct {
     const char *event;
     struct definition *definition;
+    bool builtin;
 } events[] = {
-    {"PY_START", &on_enter_def},  {"PY_RESUME", &on_enter_def},   {"PY_THROW", &on_enter_def},
-    {"PY_RETURN", &on_leave_def}, {"PY_YIELD", &on_leave_def},    {"PY_UNWIND", &on_leave_def},
-    {"CALL", &on_c_call_def},     {"C_RETURN", &on_c_return_def}, {"C_RAISE", &on_c_return_def},
+    {"PY_START", &on_enter_def, false},  {"PY_RESUME", &on_enter_def, false},
+    {"PY_THROW", &on_enter_def, false},  {"PY_RETURN", &on_leave_def, false},
+    {"PY_YIELD", &on_leave_def, false},  {"PY_UNWIND", &on_leave_def, false},
+    {"CALL", &on_c_call_def, true},      {"C_RETURN", &on_c_return_def, true},
+    {"C_RAISE", &on_c_return_def, true},
 };
 
 static bool call(void *result)
@@ -142,6 +145,8 @@ bool python_monitor_set(void)
     }
     long all = 0;
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (events[i].builtin && !trace_settings.builtins)
+            continue;
         long event = number(names, events[i].event);
         void *function = api->new_function(events[i].definition, NULL, NULL);
         if (function &&

@@ -184,11 +184,13 @@ static int attach_all(struct session *s, struct error *err)
         if (!rc && !o->perf.threads_only)
             proc_descendants(o->attach[i], &tree);
         for (size_t k = 0; k < tree.len && !rc; k++)
-            rc = attach_process(s, tree.data[k], err);
+            if (tree.data[k] != getpid()) /* a program that records itself has started us */
+                rc = attach_process(s, tree.data[k], err);
         if (!rc)
             rc = inside_enter(s, o->attach[i], err);
         for (size_t k = 0; k < tree.len && !rc; k++)
-            enter_descendant(s, tree.data[k]);
+            if (tree.data[k] != getpid())
+                enter_descendant(s, tree.data[k]);
         vector_release(&tree);
     }
     if (!rc)
@@ -374,7 +376,7 @@ static bool is_over(const struct session *s, uint64_t now)
 
 static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
 {
-    uint64_t now = clock_now(), timeout = s->traces ? POLL_TRACE_MS : POLL_MS;
+    uint64_t now = clock_now(), timeout = inside_traces(s) ? POLL_TRACE_MS : POLL_MS;
     if (s->options->duration) {
         uint64_t left = s->start + s->options->duration - now;
         if (left < timeout * 1000000)
@@ -496,7 +498,7 @@ static int begin(struct session *s, struct error *err)
     raise_file_limit();
     rc = open_signals(s, err);
     if (!rc)
-        rc = inside_open_late(s, err);
+        rc = o->invite ? inside_invite(s, err) : inside_open_late(s, err);
     return rc ? rc : attach_all(s, err);
 }
 

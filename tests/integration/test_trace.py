@@ -185,6 +185,28 @@ def test_equal_to_cprofile(harness, python, script):
         assert count(table, name) == builtin[name], name
 
 
+def test_without_c(harness, python, script):
+    """Python's functions alone: the same counts, threads and children too."""
+    made = record(harness, [python, script(VARIED + """
+    import os, threading
+    threads = [threading.Thread(target=fact, args=(9,)) for _ in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    pid = os.fork()
+    if not pid:
+        fact(5)
+        os._exit(0)
+    os.waitpid(pid, 0)
+""")], options=["--trace", "--no-trace-c"])
+    assert made.made.status == 0, made.made
+    table = calls(made)
+    rows = {name.split(".")[-1]: row for (file, _, name), row in table.items() if file == "app.py"}
+    assert (rows["fact"]["calls"], rows["fact"]["primitive"]) == (46 + 3 * 9 + 5, 10 + 3 + 1)
+    assert (rows["fails"]["calls"], rows["fails"]["primitive"]) == (28, 7)
+    assert rows["numbers"]["calls"] == 11 and rows["even"]["calls"] == 11
+    assert not any(name.startswith("{") for _, _, name in table)
+
+
 def test_times(harness, some_python, script):
     """A function's own time, and with what it called."""
     made = record(harness, [some_python, script("""
@@ -259,6 +281,8 @@ def test_processes(harness, python, script):
     table = calls(made)
     assert count(table, "work") == 3 + 10 + 1
     assert count(table, "leaf") == 3 * 10 + 10 * 20 + 1
+    assert all(row["primitive"] == row["calls"] for (_, _, name), row in table.items()
+               if name in ("leaf", "work"))
 
 
 def test_circular(harness, some_python, script):
