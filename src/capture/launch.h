@@ -20,6 +20,7 @@ struct launch_options {
     size_t env_count;
     const char *const *agent; /* "K=V" that the agent needs, NULL-terminated; or NULL */
     cpu_set_t *cpus;          /* or NULL */
+    bool silent;              /* what it writes goes nowhere */
 };
 
 struct launch {
