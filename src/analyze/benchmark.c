@@ -9,6 +9,7 @@
 
 #define ALPHA 0.01
 #define SHARE_MIN 0.01 /* of all: functions below are not compared */
+#define MOOD_MIN 0.05  /* of all: functions below have no vote on how fast the machine was */
 
 void benchmark_init(struct benchmark *b)
 {
@@ -74,17 +75,16 @@ void benchmark_pad_functions(struct benchmark *b, size_t variant, size_t runs)
             *vector_push(&b->functions.data[i].values[variant]) = 0;
 }
 
-/* CPU time of all functions, run by run. */
-static double *whole_times(const struct benchmark *b, size_t variant, size_t *runs)
+/* CPU time of all functions together, on average; and how many runs there are. */
+static double mean_whole(const struct benchmark *b, size_t variant, size_t *runs)
 {
+    double whole = 0;
     *runs = 0;
-    for (size_t i = 0; i < b->functions.len; i++)
-        if (b->functions.data[i].values[variant].len > *runs)
-            *runs = b->functions.data[i].values[variant].len;
-    double *whole = memory_array(*runs + 1, sizeof *whole);
-    for (size_t i = 0; i < b->functions.len; i++)
-        for (size_t k = 0; k < b->functions.data[i].values[variant].len; k++)
-            whole[k] += b->functions.data[i].values[variant].data[k];
+    for (size_t i = 0; i < b->functions.len; i++) {
+        const struct benchmark_series *f = &b->functions.data[i];
+        *runs = f->values[variant].len > *runs ? f->values[variant].len : *runs;
+        whole += statistics_mean(f->values[variant].data, f->values[variant].len);
+    }
     return whole;
 }
 
@@ -94,19 +94,52 @@ static double variation(const double *values, size_t n)
     return mean > 0 ? statistics_deviation(values, n) / mean : INFINITY;
 }
 
-/*
- * A function's time against that of the rest of its own run, which moves with the machine's mood as
- * it does itself. Used where that is the steadier measure within both variants; NULL elsewhere.
- */
-static double *against_rest(const struct benchmark_series *f, size_t variant, const double *whole,
-                            size_t n)
+/* Large enough to be compared, and to say something of the machine's mood. */
+static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
 {
-    double *ratio = memory_array(n + 1, sizeof *ratio);
-    for (size_t i = 0; i < n; i++) {
-        double rest = whole[i] - f->values[variant].data[i];
-        ratio[i] = rest > 0 ? f->values[variant].data[i] / rest : 0;
+    double a = statistics_mean(f->values[0].data, f->values[0].len);
+    double b = statistics_mean(f->values[variant].data, f->values[variant].len);
+    return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
+}
+
+/*
+ * How fast the machine was in each run: the median, over functions, of a function's time against
+ * its own mean. Most functions are the same in both variants, so that a few that changed do not
+ * move it. NULL with fewer than three functions, which cannot outvote one.
+ */
+static double *moods(const struct benchmark *b, size_t of, size_t variant, size_t runs,
+                     double whole)
+{
+    double *mood = memory_array(runs + 1, sizeof *mood),
+           *votes = memory_array(b->functions.len + 1, sizeof *votes);
+    size_t n = 0;
+    for (size_t run = 0; run < runs; run++) {
+        n = 0;
+        for (size_t i = 0; i < b->functions.len; i++) {
+            const struct benchmark_series *f = &b->functions.data[i];
+            double mean = (statistics_mean(f->values[0].data, f->values[0].len) +
+                           statistics_mean(f->values[variant].data, f->values[variant].len)) /
+                          2;
+            if (mean > whole * MOOD_MIN)
+                votes[n++] = f->values[of].data[run] / mean;
+        }
+        mood[run] = n ? statistics_median(votes, n) : 0;
     }
-    return ratio;
+    free(votes);
+    for (size_t run = 0; run < runs; run++)
+        if (n < 3 || !(mood[run] > 0)) {
+            free(mood);
+            return NULL;
+        }
+    return mood;
+}
+
+static double *evened(const double *values, const double *mood, size_t n)
+{
+    double *even = memory_array(n + 1, sizeof *even);
+    for (size_t i = 0; i < n; i++)
+        even[i] = values[i] / mood[i];
+    return even;
 }
 
 static void test(const double *a, size_t n, const double *b, size_t m, struct benchmark_change *out)
@@ -118,25 +151,20 @@ static void test(const double *a, size_t n, const double *b, size_t m, struct be
                                      .p = statistics_mann_whitney(a, n, b, m)};
 }
 
-static void test_function(const struct benchmark_series *f, size_t variant, const double *wholes[2],
+/* With the machine's mood taken out, where that makes it steadier within both variants. */
+static void test_function(const struct benchmark_series *f, size_t variant, double *mood[2],
                           struct benchmark_change *out)
 {
     size_t n = f->values[0].len, m = f->values[variant].len;
-    double *a = against_rest(f, 0, wholes[0], n), *b = against_rest(f, variant, wholes[1], m);
-    double plain = variation(f->values[0].data, n) + variation(f->values[variant].data, m);
-    if (variation(a, n) + variation(b, m) < plain)
-        test(a, n, b, m, out);
+    const double *a = f->values[0].data, *b = f->values[variant].data;
+    double *x = mood[0] && mood[1] ? evened(a, mood[0], n) : NULL;
+    double *y = x ? evened(b, mood[1], m) : NULL;
+    if (x && variation(x, n) + variation(y, m) < variation(a, n) + variation(b, m))
+        test(x, n, y, m, out);
     else
-        test(f->values[0].data, n, f->values[variant].data, m, out);
-    free(a);
-    free(b);
-}
-
-static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
-{
-    double a = statistics_mean(f->values[0].data, f->values[0].len);
-    double b = statistics_mean(f->values[variant].data, f->values[variant].len);
-    return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
+        test(a, n, b, m, out);
+    free(x);
+    free(y);
 }
 
 static void judge(const struct benchmark *b, struct benchmark_change *c, size_t n)
@@ -165,21 +193,23 @@ void benchmark_compare(const struct benchmark *b, bool functions, size_t variant
                        struct benchmark_change *out)
 {
     size_t n = functions ? b->functions.len : b->metrics.len, runs[2];
-    double *wholes[2] = {whole_times(b, 0, &runs[0]), whole_times(b, variant, &runs[1])};
-    double whole = statistics_mean(wholes[0], runs[0]);
+    double whole = mean_whole(b, 0, &runs[0]);
+    mean_whole(b, variant, &runs[1]);
+    double *mood[2] = {functions ? moods(b, 0, variant, runs[0], whole) : NULL,
+                       functions ? moods(b, variant, variant, runs[1], whole) : NULL};
     for (size_t i = 0; i < n; i++) {
         const struct benchmark_series *s = functions ? &b->functions.data[i] : &b->metrics.data[i];
         if (!functions)
             test(s->values[0].data, s->values[0].len, s->values[variant].data,
                  s->values[variant].len, &out[i]);
         else if (is_worth_testing(s, variant, whole))
-            test_function(s, variant, (const double *[]){wholes[0], wholes[1]}, &out[i]);
+            test_function(s, variant, mood, &out[i]);
         else
             out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
     }
     judge(b, out, n);
-    free(wholes[0]);
-    free(wholes[1]);
+    free(mood[0]);
+    free(mood[1]);
 }
 
 static size_t grown_among(const struct benchmark *b, bool functions, size_t variant, double percent,

@@ -109,6 +109,10 @@ int launch_go(struct launch *l, const struct launch_options *o, int *exec_errno,
 {
     struct failure f = {.step = STEP_EXEC};
     *exec_errno = 0;
+    if (o->limits && limits_apply(o->limits, l->pid, err)) {
+        launch_cancel(l);
+        return err->fault;
+    }
     if (io_write(l->go, "g", 1) < 0)
         f.code = errno;
     close(l->go);

@@ -53,7 +53,7 @@ static const struct option options[] = {
     {0}};
 
 static const struct bench_options defaults = {
-    .runs = 30, .warmup = 1, .functions = true, .rate = 1999};
+    .runs = 30, .warmup = 1, .functions = true, .rate = 4999};
 
 static int add_variants(struct invocation *inv, struct bench_runs *r, struct benchmark *b)
 {
