@@ -9,7 +9,7 @@
 
 #define ALPHA 0.01
 #define SHARE_MIN 0.01 /* of all: functions below are not compared */
-#define MOOD_MIN 0.05  /* of all: functions below have no vote on how fast the machine was */
+#define OTHERS_MIN 0.1 /* of all: less is too little to compare a function with */
 
 void benchmark_init(struct benchmark *b)
 {
@@ -75,16 +75,13 @@ void benchmark_pad_functions(struct benchmark *b, size_t variant, size_t runs)
             *vector_push(&b->functions.data[i].values[variant]) = 0;
 }
 
-/* CPU time of all functions together, on average; and how many runs there are. */
-static double mean_whole(const struct benchmark *b, size_t variant, size_t *runs)
+/* CPU time of all functions together, on average. */
+static double mean_whole(const struct benchmark *b, size_t variant)
 {
     double whole = 0;
-    *runs = 0;
-    for (size_t i = 0; i < b->functions.len; i++) {
-        const struct benchmark_series *f = &b->functions.data[i];
-        *runs = f->values[variant].len > *runs ? f->values[variant].len : *runs;
-        whole += statistics_mean(f->values[variant].data, f->values[variant].len);
-    }
+    for (size_t i = 0; i < b->functions.len; i++)
+        whole += statistics_mean(b->functions.data[i].values[variant].data,
+                                 b->functions.data[i].values[variant].len);
     return whole;
 }
 
@@ -94,7 +91,6 @@ static double variation(const double *values, size_t n)
     return mean > 0 ? statistics_deviation(values, n) / mean : INFINITY;
 }
 
-/* Large enough to be compared, and to say something of the machine's mood. */
 static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
 {
     double a = statistics_mean(f->values[0].data, f->values[0].len);
@@ -103,43 +99,49 @@ static bool is_worth_testing(const struct benchmark_series *f, size_t variant, d
 }
 
 /*
- * How fast the machine was in each run: the median, over functions, of a function's time against
- * its own mean. Most functions are the same in both variants, so that a few that changed do not
- * move it. NULL with fewer than three functions, which cannot outvote one.
+ * A function's times against those of the others in the same run that are not known to have changed
+ * (`moved`): they go up and down with the machine's mood as it does itself. Its times as they are
+ * where there is little to compare with.
  */
-static double *moods(const struct benchmark *b, size_t of, size_t variant, size_t runs,
-                     double whole)
+static double *against_others(const struct benchmark *b, size_t function, size_t variant,
+                              const bool *moved, double whole)
 {
-    double *mood = memory_array(runs + 1, sizeof *mood),
-           *votes = memory_array(b->functions.len + 1, sizeof *votes);
-    size_t n = 0;
-    for (size_t run = 0; run < runs; run++) {
-        n = 0;
-        for (size_t i = 0; i < b->functions.len; i++) {
-            const struct benchmark_series *f = &b->functions.data[i];
-            double mean = (statistics_mean(f->values[0].data, f->values[0].len) +
-                           statistics_mean(f->values[variant].data, f->values[variant].len)) /
-                          2;
-            if (mean > whole * MOOD_MIN)
-                votes[n++] = f->values[of].data[run] / mean;
-        }
-        mood[run] = n ? statistics_median(votes, n) : 0;
+    size_t n = b->functions.data[function].values[variant].len;
+    const double *own = b->functions.data[function].values[variant].data;
+    double *ratio = memory_array(n + 1, sizeof *ratio);
+    bool enough = true;
+    for (size_t run = 0; run < n; run++) {
+        double others = 0;
+        for (size_t i = 0; i < b->functions.len; i++)
+            others +=
+                i == function || moved[i] ? 0 : b->functions.data[i].values[variant].data[run];
+        enough &= others > whole * OTHERS_MIN;
+        ratio[run] = own[run] / (others > 0 ? others : 1);
     }
-    free(votes);
-    for (size_t run = 0; run < runs; run++)
-        if (n < 3 || !(mood[run] > 0)) {
-            free(mood);
-            return NULL;
-        }
-    return mood;
+    if (!enough)
+        memcpy(ratio, own, n * sizeof *own);
+    return ratio;
 }
 
-static double *evened(const double *values, const double *mood, size_t n)
+/* The two samples to compare: whichever form is the steadier within both variants. */
+struct pair {
+    double *a, *b;
+    size_t n, m;
+};
+
+static struct pair steadier(const struct benchmark *b, size_t function, size_t variant,
+                            const bool *moved, double whole)
 {
-    double *even = memory_array(n + 1, sizeof *even);
-    for (size_t i = 0; i < n; i++)
-        even[i] = values[i] / mood[i];
-    return even;
+    const struct benchmark_series *f = &b->functions.data[function];
+    struct pair p = {.n = f->values[0].len, .m = f->values[variant].len};
+    p.a = against_others(b, function, 0, moved, whole);
+    p.b = against_others(b, function, variant, moved, whole);
+    double plain = variation(f->values[0].data, p.n) + variation(f->values[variant].data, p.m);
+    if (!(variation(p.a, p.n) + variation(p.b, p.m) < plain)) {
+        memcpy(p.a, f->values[0].data, p.n * sizeof *p.a);
+        memcpy(p.b, f->values[variant].data, p.m * sizeof *p.b);
+    }
+    return p;
 }
 
 static void test(const double *a, size_t n, const double *b, size_t m, struct benchmark_change *out)
@@ -151,20 +153,64 @@ static void test(const double *a, size_t n, const double *b, size_t m, struct be
                                      .p = statistics_mann_whitney(a, n, b, m)};
 }
 
-/* With the machine's mood taken out, where that makes it steadier within both variants. */
-static void test_function(const struct benchmark_series *f, size_t variant, double *mood[2],
-                          struct benchmark_change *out)
+/* How far the two are apart, in their own spreads. */
+static double distance(const struct pair *p)
 {
-    size_t n = f->values[0].len, m = f->values[variant].len;
-    const double *a = f->values[0].data, *b = f->values[variant].data;
-    double *x = mood[0] && mood[1] ? evened(a, mood[0], n) : NULL;
-    double *y = x ? evened(b, mood[1], m) : NULL;
-    if (x && variation(x, n) + variation(y, m) < variation(a, n) + variation(b, m))
-        test(x, n, y, m, out);
-    else
-        test(a, n, b, m, out);
-    free(x);
-    free(y);
+    double spread = statistics_deviation(p->a, p->n) + statistics_deviation(p->b, p->m);
+    double apart = fabs(statistics_median(p->a, p->n) - statistics_median(p->b, p->m));
+    return spread > 0 ? apart / spread : apart > 0 ? INFINITY : 0;
+}
+
+/*
+ * Which functions have changed: the one that is farthest from itself first. It no longer counts
+ * among those that the rest is compared with; else, what one gained all others would seem to lose.
+ */
+static void find_moved(const struct benchmark *b, size_t variant, double whole, bool *moved)
+{
+    size_t n = b->functions.len;
+    double *p = memory_array(n + 1, sizeof *p), *far = memory_array(n + 1, sizeof *far);
+    for (size_t found = SIZE_MAX, rounds = 0; rounds < n; rounds++, found = SIZE_MAX) {
+        size_t tested = 0;
+        for (size_t i = 0; i < n; i++) {
+            p[i] = 1;
+            far[i] = 0;
+            if (!is_worth_testing(&b->functions.data[i], variant, whole))
+                continue;
+            struct pair one = steadier(b, i, variant, moved, whole);
+            p[i] = statistics_mann_whitney(one.a, one.n, one.b, one.m);
+            far[i] = distance(&one);
+            tested++;
+            free(one.a);
+            free(one.b);
+        }
+        for (size_t i = 0; i < n; i++) /* Bonferroni's bound will do for choosing */
+            if (!moved[i] && p[i] * (double)tested < ALPHA &&
+                (found == SIZE_MAX || far[i] > far[found]))
+                found = i;
+        if (found == SIZE_MAX)
+            break;
+        moved[found] = true;
+    }
+    free(p);
+    free(far);
+}
+
+static void compare_functions(const struct benchmark *b, size_t variant,
+                              struct benchmark_change *out)
+{
+    double whole = mean_whole(b, 0);
+    bool *moved = memory_array(b->functions.len + 1, sizeof *moved);
+    find_moved(b, variant, whole, moved);
+    for (size_t i = 0; i < b->functions.len; i++) {
+        out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
+        if (!is_worth_testing(&b->functions.data[i], variant, whole))
+            continue;
+        struct pair one = steadier(b, i, variant, moved, whole);
+        test(one.a, one.n, one.b, one.m, &out[i]);
+        free(one.a);
+        free(one.b);
+    }
+    free(moved);
 }
 
 static void judge(const struct benchmark *b, struct benchmark_change *c, size_t n)
@@ -192,24 +238,14 @@ static void judge(const struct benchmark *b, struct benchmark_change *c, size_t 
 void benchmark_compare(const struct benchmark *b, bool functions, size_t variant,
                        struct benchmark_change *out)
 {
-    size_t n = functions ? b->functions.len : b->metrics.len, runs[2];
-    double whole = mean_whole(b, 0, &runs[0]);
-    mean_whole(b, variant, &runs[1]);
-    double *mood[2] = {functions ? moods(b, 0, variant, runs[0], whole) : NULL,
-                       functions ? moods(b, variant, variant, runs[1], whole) : NULL};
-    for (size_t i = 0; i < n; i++) {
-        const struct benchmark_series *s = functions ? &b->functions.data[i] : &b->metrics.data[i];
-        if (!functions)
-            test(s->values[0].data, s->values[0].len, s->values[variant].data,
-                 s->values[variant].len, &out[i]);
-        else if (is_worth_testing(s, variant, whole))
-            test_function(s, variant, mood, &out[i]);
-        else
-            out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
+    if (functions)
+        compare_functions(b, variant, out);
+    for (size_t i = 0; !functions && i < b->metrics.len; i++) {
+        const struct benchmark_series *s = &b->metrics.data[i];
+        test(s->values[0].data, s->values[0].len, s->values[variant].data, s->values[variant].len,
+             &out[i]);
     }
-    judge(b, out, n);
-    free(mood[0]);
-    free(mood[1]);
+    judge(b, out, functions ? b->functions.len : b->metrics.len);
 }
 
 static size_t grown_among(const struct benchmark *b, bool functions, size_t variant, double percent,

@@ -49,7 +49,7 @@ def test_the_same_program_is_no_change(sonde, target):
 
 
 def test_more_memory_is_a_change(sonde):
-    done = sonde("bench", "--markdown", "-n", "6", "-w", "0", "--no-functions", "--compare",
+    done = sonde("bench", "--markdown", "-n", "10", "-w", "0", "--no-functions", "--compare",
                  "A=python3 -c 'bytearray(30000000)'", "B=python3 -c 'bytearray(60000000)'",
                  timeout=200)
     line = next(line for line in done.stdout.splitlines() if "maximum memory" in line)
