@@ -15,7 +15,6 @@
 struct run_options {
     struct record_options record;
     struct streaming_options streaming;
-    const char *cpus, *cwd;
     const char *cpus, *cwd, *nice;
     uint64_t memory_limit, timeout;
     double cpu_limit;
