@@ -126,6 +126,8 @@ static int record_to(struct invocation *inv, struct session_options *session,
                 (unsigned long long)result->samples, result->processes, (unsigned)o->streaming.job,
                 o->streaming.to);
     return rc;
+}
+
 static int take_limits(const struct run_options *o, struct limits *l, struct error *err)
 {
     char *end;
@@ -175,12 +177,6 @@ static int run(struct invocation *inv)
     rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
     if (!rc)
         rc = record_to(inv, &session, &result);
-    if (rc) {
-        tracing_release(&tracing);
-        limits_release(&limits);
-        return rc;
-    }
-    rc = record(&o->record, &session, inv->argv[0], &result, &inv->error);
     tracing_release(&tracing);
     limits_release(&limits);
     if (result.exec_errno)
