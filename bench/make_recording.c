@@ -147,13 +147,14 @@ int main(int argc, char **argv)
 {
     struct shape s = {.samples = 10000000, .stacks = 1000000, .functions = 50000, .threads = 64};
     uint64_t *number[] = {&s.samples, &s.stacks, &s.functions, &s.threads};
-    if (argc < 2 || argc > 6) {
+    if (argc < 2 || argc > 6 || argv[1][0] == '-') {
         fprintf(stderr, "usage: make_recording FILE [samples] [stacks] [functions] [threads]\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {
-        *number[i - 2] = strtoull(argv[i], NULL, 10);
-        if (!*number[i - 2]) {
+        char *end;
+        *number[i - 2] = strtoull(argv[i], &end, 10);
+        if (!*number[i - 2] || *end || argv[i][0] == '-' || *number[i - 2] > UINT32_MAX) {
             fprintf(stderr, "make_recording: %s is not a number above 0\n", argv[i]);
             return 2;
         }

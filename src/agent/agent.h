@@ -31,6 +31,7 @@
 struct agent_settings {
     bool active;         /* the constructor found a session and everything it needs */
     bool python_only;    /* other processes are observed from outside */
+    bool pymalloc;       /* each object of Python's is an allocation */
     bool python_awaited; /* inert until an interpreter is loaded */
     int signal;
     uint64_t interval; /* ns of CPU between two samples; 0: no samples */
@@ -119,6 +120,9 @@ static inline uint32_t agent_phase(void)
 {
     return agent_process ? __atomic_load_n(&agent_process->phase, __ATOMIC_ACQUIRE) : AGENT_ABSENT;
 }
+
+/* The constructor's work for a process that ran before us, with these for its environment. */
+bool agent_attach(char **variables);
 
 /* Something was loaded: modules and an interpreter are looked for. In start.c; not for handlers. */
 void agent_after_load(void *handle);

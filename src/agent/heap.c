@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 
 #include "agent/arch.h"
+#include "agent/attach.h"
 #include "agent/fork.h"
 #include "agent/heap_real.h"
 #include "agent/publish.h"
@@ -25,6 +26,7 @@
 #define TRIES_MAX 64
 
 struct heap_settings heap_settings;
+uint32_t heap_pause;
 struct heap_process *heap_process;
 static struct heap_tree no_tree = {.epoch = 1};
 struct heap_tree *heap_tree = &no_tree;
@@ -149,6 +151,8 @@ static struct heap_thread *thread_new(void)
     }
     t->stack_low = agent_self.stack_low;
     t->stack_end = agent_self.stack_end;
+    if (attach_active && !t->stack_end && !agent_quiet)
+        attach_stack((uint64_t)(uintptr_t)&t, &t->stack_low, &t->stack_end);
     place_fill(t, index);
     slot_fill(t);
     __atomic_fetch_add(&h->threads_live, 1, __ATOMIC_RELAXED);
@@ -192,6 +196,7 @@ static void header_fill(struct heap_header *h, const struct heap_layout *l, uint
     h->cells_used = 2;
     h->start = agent_now();
     h->epoch = 1;
+    h->paused = heap_pause;
     h->version = HEAP_VERSION;
     struct heap_cell *cells = (struct heap_cell *)((char *)h + l->cells);
     cells[1].thread = UINT32_MAX;
@@ -317,13 +322,35 @@ static void tree_map(const char *path)
         raw2(SYS_munmap, at, 4096);
 }
 
+bool heap_restart(const struct heap_settings *settings, const char *tree)
+{
+    struct heap_process *p = heap_process;
+    if (!p) {
+        heap_start(settings, tree);
+        return heap_process != NULL;
+    }
+    heap_settings = *settings;
+    tree_map(tree);
+    for (uint32_t i = 0; i < p->places; i++)
+        if (block[i / BLOCK])
+            block[i / BLOCK][i % BLOCK].segment = NULL;
+    memset(p->claimed, 0, sizeof p->claimed);
+    memset(p->filter, 0, sizeof p->filter);
+    memset(p->filter_count, 0, sizeof p->filter_count);
+    p->shared.segment = NULL;
+    p->segment = NULL;
+    p->tries = p->places = 0;
+    __atomic_store_n(&p->phase, AGENT_ABSENT, __ATOMIC_RELEASE);
+    return true;
+}
+
 void heap_start(const struct heap_settings *settings, const char *tree)
 {
     heap_settings = *settings;
     if (settings->mode == HEAP_OFF || !heap_real_resolve())
         return;
     tree_map(tree);
-    if (heap_real_is_passed_by())
+    if (!attach_active && heap_real_is_passed_by())
         session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, 0, -1);
     has_key = pthread_key_create(&end_key, on_thread_end) == 0;
     struct heap_process *p = publish_map_wiped((sizeof *p + 4095) & ~4095ul);

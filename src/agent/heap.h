@@ -83,7 +83,9 @@ struct heap_thread {
     uint32_t lock; /* of the place that late threads share */
     uint64_t window_at, window_size;
     struct unwind_guesses guesses;
-    uint64_t address[HEAP_DEPTH];
+    uint64_t address[HEAP_DEPTH + 2 * HEAP_PYTHON_DEPTH];
+    uint64_t salt;              /* of the Python frames that the call comes from, 0: none */
+    struct python_heap *python; /* see python_heap.h, or NULL */
     struct unwind_cache cache;
     struct heap_known first[HEAP_TABLE];
     struct heap_shape shape[HEAP_SHAPES];
@@ -111,6 +113,7 @@ struct heap_settings {
 };
 
 extern struct heap_settings heap_settings;
+extern uint32_t heap_pause; /* what a segment that is yet to be made starts as: enum heap_pause */
 extern struct heap_process *heap_process; /* NULL unless the heap is recorded */
 extern struct heap_tree *heap_tree;       /* never NULL then */
 
@@ -123,6 +126,8 @@ struct heap_frame {
 /* From the constructor, once the agent runs. `tree` is the path of the session's struct heap_tree.
  */
 void heap_start(const struct heap_settings *settings, const char *tree);
+/* The same for another session, when no thread is in a hook any more. */
+bool heap_restart(const struct heap_settings *settings, const char *tree);
 /* The thread's place, made at its first call (in a forked child: with the segment). NULL when
  * there is none; *gate is then how the thread goes on. */
 struct heap_thread *heap_enter(uint32_t *gate);

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "agent/attach.h"
 #include "agent/real.h"
 
 struct heap_real heap_real;
@@ -70,7 +71,8 @@ bool heap_real_is_inside(uint64_t address)
 }
 
 #define LOOK_UP(member, name)                                                                      \
-    __extension__ found.member = (__typeof__(found.member))dlsym(RTLD_NEXT, name)
+    __extension__ found.member =                                                                   \
+        (__typeof__(found.member))dlsym(attach_active ? RTLD_DEFAULT : RTLD_NEXT, name)
 
 bool heap_real_resolve(void)
 {

@@ -5,6 +5,9 @@
  */
 #include "agent/heap.h"
 
+#include "agent/alone.h"
+#include "agent/attach.h"
+
 #define ASKED_MAX 32 /* threads */
 #define LN2 0.693147180559945309417
 
@@ -250,8 +253,11 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                    const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
-    if (__builtin_expect(__atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED), 0)) {
+    uint32_t paused = __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED);
+    if (__builtin_expect(paused, 0)) {
         t->left = heap_draw(t);
+        if (paused & HEAP_LEAVING)
+            attach_leave();
         return;
     }
     keep(&t->slot->allocations, 1);
@@ -268,6 +274,8 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
         count_free(t, &t->cells[old.cell], old.size, false);
     count_alloc(t, &t->cells[block.cell], size);
     t->last = address;
+    if (__builtin_expect(alone_heap_on, 0))
+        alone_heap_after(size);
 }
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)

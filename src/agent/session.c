@@ -56,6 +56,8 @@ int session_send(enum session_kind kind, enum session_reason reason, int error, 
                                   .reason = reason,
                                   .error = error};
     struct sockaddr_un to;
+    if (!agent_settings.address[0])
+        return 0; /* nobody is there to hear it: see alone.h */
     socklen_t len = address_fill(&to);
     long sock = raw3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (sock < 0)

@@ -14,12 +14,15 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "agent/alone.h"
 #include "agent/arch.h"
+#include "agent/attach.h"
 #include "agent/fork.h"
 #include "agent/heap.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
+#include "agent/python_alloc.h"
 #include "agent/real.h"
 #include "agent/sample.h"
 #include "agent/session.h"
@@ -78,6 +81,7 @@ static bool settings_read(void)
         s->ring_bytes = SESSION_RING_DEFAULT;
     const char *only = variable(SESSION_ONLY);
     s->python_only = only && strcmp(only, "python") == 0;
+    s->pymalloc = variable(SESSION_PYMALLOC) != NULL;
     return true;
 }
 
@@ -215,12 +219,30 @@ static void begin(const struct heap_settings *heap)
     agent_settings.active = true;
     modules_refresh();
     agent_self.hidden = signals_unblock();
-    const struct agent_settings *s = &agent_settings;
-    threads_adopt_self(s->main_stack_end - s->main_stack_size, s->main_stack_end);
+    uint64_t low = settings->main_stack_end - settings->main_stack_size;
+    uint64_t end = settings->main_stack_end;
+    if (attach_active && !attach_stack((uint64_t)(uintptr_t)&low, &low, &end))
+        low = end = 0;
+    threads_adopt_self(low, end);
     threads_scan();
     heap_start(heap, variable(SESSION_HEAP_TREE));
+    python_alloc_hook(NULL, settings->pymalloc);
     if (trace_start())
         python_hooks_init(NULL);
+}
+
+/* No collector, but the variables of gperftools: the process keeps what it sees, and writes it
+ * itself. */
+static void begin_alone(void)
+{
+    struct agent_settings *s = &agent_settings;
+    s->ring_bytes = SEGMENT_RING_MIN;
+    s->interval = 0;
+    begin(&(struct heap_settings){.mode = alone.heap[0] ? HEAP_EXACT : HEAP_OFF,
+                                  .interval = HEAP_INTERVAL_DEFAULT,
+                                  .memory = HEAP_MEMORY_DEFAULT});
+    if (agent_phase() == AGENT_RUNNING)
+        alone_start();
 }
 
 /* Once it is known whether there is an interpreter: who is not to be sampled is not, and who is not
@@ -244,6 +266,33 @@ static void begin_or_wait(void)
     begin(&heap);
 }
 
+/* A second time: what was here belongs to a session that is over. */
+static bool begin_again(const struct heap_settings *heap)
+{
+    struct agent_process *p = agent_process;
+    p->tries = 0;
+    p->segment = NULL;
+    __atomic_store_n(&p->phase, AGENT_WAITING, __ATOMIC_RELEASE);
+    agent_settings.active = true;
+    publish_segment();
+    modules_refresh();
+    return agent_phase() == AGENT_RUNNING && heap_restart(heap, variable(SESSION_HEAP_TREE));
+}
+
+bool agent_attach(char **variables)
+{
+    struct heap_settings heap;
+    environment = variables;
+    if (!settings_read())
+        return false;
+    agent_settings.interval = 0;
+    heap_read(&heap);
+    if (agent_process)
+        return begin_again(&heap);
+    begin(&heap);
+    return heap_process != NULL;
+}
+
 __attribute__((constructor)) static void agent_start(int argc, char **argv, char **envp)
 {
     (void)argc;
@@ -251,20 +300,27 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     if (!gnu_get_libc_version)
         return;
     environment = environ ? environ : envp;
-    if (!settings_read())
+    if (!settings_read()) {
+        if (alone_read(variable))
+            begin_alone();
         return;
+    }
     python_look(NULL);
     begin_or_wait();
 }
 
 void agent_after_load(void *handle)
 {
+    if (attach_active)
+        attach_after_load();
     if (!agent_settings.python_awaited) {
         modules_refresh();
         if (!python_is_here() && handle && python_look(handle) && agent_phase() == AGENT_RUNNING)
             python_show(agent_process->segment);
         if (trace_process && agent_python.ready)
             python_hooks_init(handle);
+        if (handle)
+            python_alloc_hook(handle, agent_settings.pymalloc);
     } else if (handle && python_look(handle) &&
                __atomic_exchange_n(&agent_settings.python_awaited, false, __ATOMIC_ACQ_REL)) {
         environment = environ;

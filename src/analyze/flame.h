@@ -41,9 +41,10 @@ void flame_from_tree(struct flame *f, struct tree *t, double min_percent);
  * Boxes of the profile's samples (load_options.keep_samples) that `s` chooses; `t` is a tree of
  * the same selection without levels, and gets a symbol for every lane. A sample stands for
  * the time before it that it was taken for; neighbours with the same callers share their boxes.
+ * To be released in every case.
  */
-void flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
-                        double min_percent);
+int flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
+                       double min_percent, struct error *err);
 void flame_release(struct flame *f);
 
 #endif

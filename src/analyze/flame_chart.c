@@ -105,7 +105,27 @@ static void chart_sample(struct chart *c, const struct profile_sample *sample, u
     c->end = time;
 }
 
-static void chart_thread(struct chart *c, uint32_t thread, const uint32_t *samples, size_t count)
+/* Of the thread's first and last chosen sample; false if there is none. */
+static bool thread_times(const struct selection *s, uint32_t thread, uint64_t *first,
+                         uint64_t *last, struct error *err, int *rc)
+{
+    struct samples_cursor c;
+    struct profile_sample m;
+    bool any = false;
+    samples_begin(&c, &s->profile->samples, SAMPLES_ALL, thread);
+    while (samples_next(&c, &m)) {
+        if (!selection_has(s, m.event, m.thread, m.stack))
+            continue;
+        if (!any)
+            *first = m.time;
+        *last = m.time;
+        any = true;
+    }
+    *rc = samples_end(&c, err);
+    return any && !*rc;
+}
+
+static void open_lane(struct chart *c, uint32_t thread)
 {
     const struct profile *p = c->s->profile;
     const struct profile_thread *th = &p->threads.data[thread];
@@ -114,11 +134,24 @@ static void chart_thread(struct chart *c, uint32_t thread, const uint32_t *sampl
                 p->processes.data[th->process].pid, profile_text(p, th->name));
     c->lane = open_box(c, tree_symbol_numbered(c->f->tree, TREE_THREAD, name.data, th->tid), 0, 0);
     text_release(&name);
+}
+
+static int chart_thread(struct chart *c, uint32_t thread, struct error *err)
+{
+    const struct profile *p = c->s->profile;
+    struct samples_cursor cursor;
+    struct profile_sample m;
+    uint64_t first, last;
+    int rc;
+    if (!thread_times(c->s, thread, &first, &last, err, &rc))
+        return rc;
+    open_lane(c, thread);
     /* A count says nothing of the time before the first one. */
-    uint64_t first = p->samples.data[samples[0]].time;
     c->end = c->s->unit != UNIT_NANOSECONDS && first > p->start ? first - p->start - 1 : 0;
-    for (size_t i = 0; i < count; i++)
-        chart_sample(c, &p->samples.data[samples[i]], p->start);
+    samples_begin(&cursor, &p->samples, SAMPLES_ALL, thread);
+    while (samples_next(&cursor, &m))
+        if (selection_has(c->s, m.event, m.thread, m.stack))
+            chart_sample(c, &m, p->start);
     close_boxes(c, 0);
     struct flame_box *lane = &c->f->boxes.data[c->lane];
     lane->total += lane->self;
@@ -126,52 +159,28 @@ static void chart_thread(struct chart *c, uint32_t thread, const uint32_t *sampl
     /* Samples at one instant were told apart by a nanosecond each. */
     if (c->end > c->f->extent)
         c->f->extent = c->end;
+    return samples_end(&cursor, err);
 }
 
-/* Samples by thread, in time order within each; at[i] is where those of thread i end. */
-static uint32_t *samples_by_thread(const struct selection *s, size_t *at)
+int flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
+                       double min_percent, struct error *err)
 {
     const struct profile *p = s->profile;
-    uint32_t *order = memory_array(p->samples.len + 1, sizeof *order);
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct profile_sample *m = &p->samples.data[i];
-        if (selection_has(s, m->event, m->thread, m->stack))
-            at[m->thread + 1]++;
-    }
-    for (size_t i = 0; i < p->threads.len; i++)
-        at[i + 1] += at[i];
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct profile_sample *m = &p->samples.data[i];
-        if (selection_has(s, m->event, m->thread, m->stack))
-            order[at[m->thread]++] = (uint32_t)i;
-    }
-    return order;
-}
-
-void flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
-                        double min_percent)
-{
-    const struct profile *p = s->profile;
-    size_t *at = memory_array(p->threads.len + 2, sizeof *at);
-    uint32_t *order = samples_by_thread(s, at);
+    int rc = 0;
     *f = (struct flame){.tree = t, .chart = true};
-    for (size_t i = 0; i < p->threads.len; i++) {
-        size_t first = i ? at[i - 1] : 0, count = at[i] - first;
-        uint64_t last = count ? p->samples.data[order[at[i] - 1]].time : 0;
-        if (last > p->start && last - p->start > f->extent)
+    for (uint32_t i = 0; i < p->threads.len && !rc; i++) {
+        uint64_t first, last = 0;
+        if (thread_times(s, i, &first, &last, err, &rc) && last > p->start &&
+            last - p->start > f->extent)
             f->extent = last - p->start;
     }
     struct chart c = {.f = f, .s = s, .least = (uint64_t)((double)f->extent * min_percent / 100)};
-    for (uint32_t i = 0; i < p->threads.len; i++) {
-        size_t first = i ? at[i - 1] : 0;
-        if (at[i] > first)
-            chart_thread(&c, i, order + first, at[i] - first);
-    }
+    for (uint32_t i = 0; i < p->threads.len && !rc; i++)
+        rc = chart_thread(&c, i, err);
     for (size_t i = 0; i < f->boxes.len; i++)
         if (!f->boxes.data[i].depth)
             f->boxes.data[i].width = f->extent;
-    free(at);
-    free(order);
     vector_release(&c.open);
     vector_release(&c.path);
+    return rc;
 }

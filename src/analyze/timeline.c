@@ -99,25 +99,28 @@ static void fold(struct timeline *t)
     refill(t, times);
 }
 
-void timeline_add(struct timeline *t, size_t from)
+int timeline_add(struct timeline *t, struct error *err)
 {
     const struct profile *p = t->profile;
-    for (size_t i = from; i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        uint64_t at = s->time > p->start ? s->time - p->start : 0;
+    struct samples_cursor c;
+    struct profile_sample s;
+    samples_begin(&c, &p->samples, SAMPLES_ALL, SAMPLES_ALL);
+    while (samples_next(&c, &s)) {
+        uint64_t at = s.time > p->start ? s.time - p->start : 0;
         while (at / t->width >= TIMELINE_BUCKETS) {
             t->width <<= 1;
             refill(t, 1);
         }
-        put(t, &(struct timeline_row){.event = s->event,
-                                      .thread = s->thread,
-                                      .stack = s->stack,
+        put(t, &(struct timeline_row){.event = s.event,
+                                      .thread = s.thread,
+                                      .stack = s.stack,
                                       .bucket = (uint32_t)(at / t->width),
                                       .count = 1,
-                                      .value = s->value});
+                                      .value = s.value});
         while (t->rows.len > t->limit && t->least < 1ull << 32)
             fold(t);
     }
+    return samples_end(&c, err);
 }
 
 static int compare(const void *left, const void *right)

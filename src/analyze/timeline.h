@@ -33,8 +33,8 @@ struct timeline {
 
 void timeline_init(struct timeline *t, const struct profile *p, size_t limit);
 void timeline_release(struct timeline *t);
-/* Counts profile.samples[from...]. */
-void timeline_add(struct timeline *t, size_t from);
+/* Counts profile.samples. FAULT_SYSTEM if not all of them could be read back. */
+int timeline_add(struct timeline *t, struct error *err);
 /* By event, thread, bucket and stack. Rows lose their numbers. */
 void timeline_sort(struct timeline *t);
 

@@ -1,6 +1,7 @@
 /* Building and reading views; see view.h. */
 #include "analyze/view.h"
 
+#include <math.h>
 #include <string.h>
 
 void view_init(struct view *v, const char *id, const char *title, const char *main)
@@ -106,6 +107,11 @@ struct view_value view_change(int64_t change)
     return (struct view_value){.known = true, .change = change};
 }
 
+struct view_value view_real(double value)
+{
+    return (struct view_value){.known = isfinite(value), .percent = value};
+}
+
 struct view_value view_nonzero(uint64_t number)
 {
     return (struct view_value){.known = number != 0, .number = number};
@@ -150,7 +156,7 @@ const char *view_kind_name(enum view_kind kind)
     static const char *const names[] = {
         [VIEW_TEXT] = "text",   [VIEW_NUMBER] = "number", [VIEW_COUNT] = "count",
         [VIEW_DURATION] = "ns", [VIEW_BYTES] = "bytes",   [VIEW_PERCENT] = "percent",
-        [VIEW_DATE] = "date",
+        [VIEW_DATE] = "date",   [VIEW_REAL] = "real",
     };
     return names[kind];
 }

@@ -26,6 +26,7 @@ enum view_kind {
     VIEW_BYTES,
     VIEW_PERCENT,
     VIEW_DATE, /* ns since 1970 */
+    VIEW_REAL, /* a ratio or a measure; in `percent` */
 };
 
 /* Which member counts is said by the kind of the column or fact. */
@@ -137,6 +138,7 @@ struct view_value view_text(struct view_section *s, const char *text); /* copies
 struct view_value view_number(uint64_t number);
 struct view_value view_change(int64_t change);
 struct view_value view_percent(uint64_t part, uint64_t whole); /* 0 of 0 is 0 */
+struct view_value view_real(double value); /* for percentages too; unknown if not finite */
 /* The same, unknown if 0. */
 struct view_value view_nonzero(uint64_t number);
 

@@ -4,8 +4,22 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define LARGE ((size_t)8 << 20)
+#define PAGE ((uintptr_t)4096)
 
 static void (*out_of_memory)(size_t size);
+
+/* Look-ups in tables of this size wait for the page tables as long as for the memory itself; on
+ * huge pages they do not. The system may refuse, and nothing is lost then. */
+static void *advise(void *p, size_t size)
+{
+    uintptr_t from = ((uintptr_t)p + PAGE - 1) & ~(PAGE - 1);
+    if (size >= LARGE)
+        madvise((void *)from, ((uintptr_t)p + size - from) & ~(PAGE - 1), MADV_HUGEPAGE);
+    return p;
+}
 
 static void give_up(size_t size)
 {
@@ -26,7 +40,7 @@ void *memory_array(size_t count, size_t size)
     void *p = calloc(count, size);
     if (!p)
         give_up(size > SIZE_MAX / count ? SIZE_MAX : count * size);
-    return p;
+    return advise(p, count * size);
 }
 
 void *memory_alloc(size_t size)
@@ -39,7 +53,7 @@ void *memory_grow(void *old, size_t count, size_t size)
     void *p = reallocarray(old, count ? count : 1, size);
     if (!p)
         give_up(size > SIZE_MAX / (count ? count : 1) ? SIZE_MAX : count * size);
-    return p;
+    return advise(p, count * size);
 }
 
 void *memory_dup(const void *data, size_t size)

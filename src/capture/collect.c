@@ -13,9 +13,18 @@ static void on_sample(struct session *s, const struct perf_record *r)
         return;
     if (!session_wants(s, t->process))
         return;
-    uint32_t stack = stacks_of_sample(&s->stacks, t->process->space, r);
+    struct pythons_sample python;
+    uint32_t stack = pythons_stack(s, t, r, event == PERF_EVENTS_MAX, &python);
+    if (s->options->gil && !(python.read && python.gil))
+        return;
     if (event == PERF_EVENTS_MAX) {
         offcpu_on_sample(&s->offcpu, t, r, stack);
+        if (python.for_gil)
+            offcpu_on_gil(&s->offcpu, t);
+        const struct thread *holder =
+            python.holder ? tasks_find_thread(&s->tasks, r->pid, python.holder) : NULL;
+        if (holder)
+            offcpu_on_holder(&s->offcpu, t, holder->id, python.holder_stack);
         return;
     }
     writer_sample(s->writer, s->event[event], r->time, t->id, stack, r->period);
@@ -50,6 +59,8 @@ static void on_task_exit(struct session *s, const struct perf_record *r)
         if (p)
             tasks_thread(&s->tasks, r->pid, r->tid, r->time)->blocked = (struct blocked){0};
     }
+    if (r->pid == r->tid)
+        pythons_forget(s, r->pid);
     tasks_on_exit(&s->tasks, r->pid, r->tid, r->time);
 }
 
@@ -68,6 +79,8 @@ static void on_record(struct session *s, const struct perf_record *r)
         s->begun |= r->exec;
         if (r->exec)
             inside_on_exec(s, r->pid, r->time);
+        if (r->exec)
+            pythons_forget(s, r->pid);
         if (r->exec)
             tasks_on_exec(&s->tasks, r->pid, r->comm, r->time);
         else

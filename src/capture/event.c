@@ -5,21 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/memory.h"
 #include "base/text.h"
+#include "capture/event_internal.h"
 
 /* Faults and switches come in bursts: rare ones are all taken, of many every so many-th. */
 #define RATE_OF_COUNTS 4000
 
-struct known {
-    const char *name, *alias;
-    uint32_t type;
-    uint64_t config;
-};
-
-static const struct known known[] = {
+const struct event_known event_known[] = {
     {"cpu", "cpu-clock", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
     {"task-clock", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK},
     {"page-faults", "faults", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
@@ -27,8 +25,11 @@ static const struct known known[] = {
     {"major-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS_MAJ},
     {"context-switches", "cs", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
     {"cpu-migrations", "migrations", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+    {"cgroup-switches", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CGROUP_SWITCHES},
     {"alignment-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_ALIGNMENT_FAULTS},
     {"emulation-faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_EMULATION_FAULTS},
+    {"bpf-output", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT},
+    {"dummy", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY},
     {"cycles", "cpu-cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
     {"instructions", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
     {"cache-references", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
@@ -42,15 +43,17 @@ static const struct known known[] = {
      PERF_COUNT_HW_STALLED_CYCLES_BACKEND},
     {"ref-cycles", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_REF_CPU_CYCLES},
 };
+const size_t event_known_count = sizeof event_known / sizeof *event_known;
 
 static bool find_known(const char *name, struct event *e)
 {
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(name, known[i].name) && (!known[i].alias || strcmp(name, known[i].alias)))
+    for (size_t i = 0; i < event_known_count; i++) {
+        const struct event_known *k = &event_known[i];
+        if (strcmp(name, k->name) && (!k->alias || strcmp(name, k->alias)))
             continue;
-        e->type = known[i].type;
-        e->config = known[i].config;
-        snprintf(e->name, sizeof e->name, "%s", known[i].name);
+        e->type = k->type;
+        e->config = k->config;
+        snprintf(e->name, sizeof e->name, "%s", k->name);
         e->timed = e->type == PERF_TYPE_SOFTWARE && e->config <= PERF_COUNT_SW_TASK_CLOCK;
         e->unit = e->timed ? UNIT_NANOSECONDS : UNIT_COUNT;
         e->by_rate = true;
@@ -59,32 +62,60 @@ static bool find_known(const char *name, struct event *e)
     return false;
 }
 
-/* "L1-dcache-load-misses": cache, operation and result, as perf spells them. */
-static bool find_cache(const char *name, struct event *e)
+/* The word of `words` (ended by "") that `s` starts with, up to its end or a '-'; its length. */
+static size_t leading_word(const char *s, const char *const *words)
 {
-    static const char *const cache[] = {"L1-dcache", "L1-icache", "LLC", "dTLB",
-                                        "iTLB",      "branch",    "node"};
-    static const struct {
-        const char *text;
-        uint64_t op, result;
-    } tail[] = {{"-loads", 0, 0},        {"-load-misses", 0, 1}, {"-stores", 1, 0},
-                {"-store-misses", 1, 1}, {"-prefetches", 2, 0},  {"-prefetch-misses", 2, 1}};
-    for (size_t c = 0; c < sizeof cache / sizeof *cache; c++) {
-        if (!text_starts(name, cache[c]))
-            continue;
-        for (size_t t = 0; t < sizeof tail / sizeof *tail; t++) {
-            if (strcmp(name + strlen(cache[c]), tail[t].text))
-                continue;
-            e->type = PERF_TYPE_HW_CACHE;
-            e->config = c | tail[t].op << 8 | tail[t].result << 16;
-            e->by_rate = true;
-            return true;
-        }
+    size_t best = 0;
+    for (; **words; words++) {
+        size_t len = strlen(*words);
+        if (!strncasecmp(s, *words, len) && (!s[len] || s[len] == '-') && len > best)
+            best = len;
     }
-    return false;
+    return best;
 }
 
-static bool read_number(const char *path, int base, uint64_t *v)
+int event_cache(const char *name, struct event *e)
+{
+    static const char *const caches[][6] = {{"L1-dcache", "l1-d", "l1d", "L1-data", ""},
+                                            {"L1-icache", "l1-i", "l1i", "L1-instruction", ""},
+                                            {"LLC", "L2", ""},
+                                            {"dTLB", "d-tlb", "Data-TLB", ""},
+                                            {"iTLB", "i-tlb", "Instruction-TLB", ""},
+                                            {"branch", "branches", "bpu", "btb", "bpc", ""},
+                                            {"node", ""}};
+    static const char *const ops[][5] = {{"load", "loads", "read", ""},
+                                         {"store", "stores", "write", ""},
+                                         {"prefetch", "prefetches", "speculative-read", ""}};
+    static const char *const results[][5] = {{"refs", "reference", "ops", "access", ""},
+                                             {"misses", "miss", ""}};
+    uint64_t cache = 0, op = 0, result = 0;
+    size_t len = 0;
+    for (size_t i = 0; i < sizeof caches / sizeof *caches; i++)
+        if (leading_word(name, caches[i]) > len) {
+            len = leading_word(name, caches[i]);
+            cache = i;
+        }
+    if (!len || !name[len])
+        return FAULT_USAGE;
+    for (name += len; *name; name += len) {
+        len = 0;
+        name++;
+        for (size_t i = 0; i < 3 && !len; i++)
+            if ((len = leading_word(name, ops[i])))
+                op = i;
+        for (size_t i = 0; i < 2 && !len; i++)
+            if ((len = leading_word(name, results[i])))
+                result = i;
+        if (!len)
+            return FAULT_USAGE;
+    }
+    e->type = PERF_TYPE_HW_CACHE;
+    e->config = cache | op << 8 | result << 16;
+    e->by_rate = true;
+    return 0;
+}
+
+bool event_read_number(const char *path, int base, uint64_t *v)
 {
     char *text;
     if (io_slurp(path, 4096, &text, NULL, NULL))
@@ -97,7 +128,7 @@ static bool read_number(const char *path, int base, uint64_t *v)
     return ok;
 }
 
-static bool is_plain_word(const char *s, size_t len)
+bool event_is_word(const char *s, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.", s[i]) ||
@@ -106,38 +137,47 @@ static bool is_plain_word(const char *s, size_t len)
     return len > 0;
 }
 
-/* "sched:sched_switch", looked up where the kernel's tracing files are mounted. */
-static int find_tracepoint(const char *name, struct event *e, struct error *err)
+const char *event_tracing_root(void)
 {
     static const char *const roots[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
-    const char *colon = strchr(name, ':');
-    if (!is_plain_word(name, (size_t)(colon - name)) ||
-        !is_plain_word(colon + 1, strlen(colon + 1)))
-        return error_set(err, FAULT_USAGE, "'%s' is not the name of a tracepoint", name);
+    char path[64];
     for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
-        struct text path = TEXT_INIT;
-        text_format(&path, "%s/events/%.*s/%s/id", roots[i], (int)(colon - name), name, colon + 1);
-        bool found = read_number(path.data, 10, &e->config);
-        text_release(&path);
-        if (found) {
-            e->type = PERF_TYPE_TRACEPOINT;
-            return 0;
-        }
+        snprintf(path, sizeof path, "%s/events", roots[i]);
+        if (access(path, X_OK) == 0)
+            return roots[i];
     }
-    if (access("/sys/kernel/tracing/events", X_OK) == 0)
-        return error_set(err, FAULT_USAGE, "the kernel has no tracepoint '%s'", name);
-    if (geteuid())
-        return error_set(err, FAULT_USAGE,
+    return NULL;
+}
+
+/* "sched:sched_switch", looked up where the kernel's tracing files are mounted. */
+int event_tracepoint(const char *name, struct event *e, struct error *err)
+{
+    const char *colon = strchr(name, ':'), *root = event_tracing_root();
+    if (!colon || !event_is_word(name, (size_t)(colon - name)) ||
+        !event_is_word(colon + 1, strlen(colon + 1)))
+        return error_set(err, FAULT_USAGE, "'%s' is not the name of a tracepoint", name);
+    if (!root && geteuid())
+        return error_set(err, FAULT_MISSING,
                          "this user may not see the tracepoints of the kernel: run as root");
-    return error_set(err, FAULT_USAGE,
-                     "the kernel's tracepoints are not to be seen: 'mount -t tracefs tracefs "
-                     "/sys/kernel/tracing' shows them");
+    if (!root)
+        return error_set(err, FAULT_MISSING,
+                         "the kernel's tracepoints are not to be seen: 'mount -t tracefs tracefs "
+                         "/sys/kernel/tracing' shows them");
+    struct text path = TEXT_INIT;
+    text_format(&path, "%s/events/%.*s/%s/id", root, (int)(colon - name), name, colon + 1);
+    bool found = event_read_number(path.data, 10, &e->config);
+    text_release(&path);
+    if (!found)
+        return error_set(err, FAULT_MISSING, "the kernel has no tracepoint '%s'", name);
+    e->type = PERF_TYPE_TRACEPOINT;
+    return 0;
 }
 
 static bool find_raw(const char *name, struct event *e)
 {
     char *end;
-    if (name[0] != 'r' || !name[1] || strlen(name) > 17)
+    if (name[0] != 'r' || !name[1] || strlen(name) > 17 ||
+        !strchr("0123456789abcdefABCDEF", name[1]))
         return false;
     e->config = strtoull(name + 1, &end, 16);
     e->type = PERF_TYPE_RAW;
@@ -149,23 +189,61 @@ static int find_event(const char *name, struct event *e, struct error *err)
 {
     snprintf(e->name, sizeof e->name, "%s", name);
     e->unit = UNIT_COUNT;
-    if (find_known(name, e) || find_cache(name, e))
+    if (find_known(name, e) || !event_cache(name, e))
         return 0;
-    if (strchr(name, ':'))
-        return find_tracepoint(name, e, err);
-    if (find_raw(name, e))
+    if (strchr(name, '/'))
+        return event_pmu(name, e, err);
+    if (find_raw(name, e) || !event_pmu_named(name, e))
         return 0;
-    return error_set(
-        err, FAULT_USAGE,
-        "'%s' is not an event this machine knows: 'perf list' shows names, for example "
-        "cpu, cycles, cache-misses, page-faults, sched:sched_switch",
-        name);
+    struct error why = {0};
+    int rc = strchr(name, ':') ? event_tracepoint(name, e, &why) : FAULT_USAGE;
+    if (!rc || !event_pfm(name, e, NULL))
+        return 0;
+    if (rc == FAULT_MISSING) {
+        *err = why;
+        return rc;
+    }
+    return error_set(err, FAULT_USAGE,
+                     "'%s' is not an event: 'sonde list' shows them, for example cpu, cycles, "
+                     "cache-misses, page-faults, sched:sched_switch",
+                     name);
+}
+
+/* What stands after the last ':' or '/': which sides are counted, and how exactly. */
+static bool take_modifiers(const char *text, struct event *e)
+{
+    bool user = strchr(text, 'u'), kernel = strchr(text, 'k'), hv = strchr(text, 'h');
+    if (text[strspn(text, "ukhGHpPDI")])
+        return false;
+    if (user || kernel || hv) {
+        e->no_user = !user;
+        e->no_kernel = !kernel;
+        e->no_hv = !hv;
+    }
+    e->no_host = strchr(text, 'G') && !strchr(text, 'H');
+    e->no_guest = strchr(text, 'H') && !strchr(text, 'G');
+    e->pinned = strchr(text, 'D');
+    for (const char *c = text; *c; c++)
+        e->precise += (*c == 'p' || *c == 'P') && e->precise < 3;
+    return true;
+}
+
+/* Cuts the modifiers off the name, if it has some. */
+static void split_modifiers(char *name, struct event *e)
+{
+    char *slash = strrchr(name, '/'), *colon = strrchr(slash ? slash : name, ':');
+    if (slash && slash > name && (slash[1] && slash[1] != ':') && take_modifiers(slash + 1, e)) {
+        slash[1] = 0;
+        return;
+    }
+    if (colon && colon[1] && take_modifiers(colon + 1, e))
+        *colon = 0;
 }
 
 int event_parse(const char *text, struct event *out, struct error *err)
 {
     char name[sizeof out->name];
-    *out = (struct event){0};
+    *out = (struct event){.scale = 1, .no_hv = true};
     if (strlen(text) >= sizeof name)
         return error_set(err, FAULT_USAGE, "the event name '%.40s...' is too long", text);
     snprintf(name, sizeof name, "%s", text);
@@ -179,23 +257,31 @@ int event_parse(const char *text, struct event *out, struct error *err)
                              text);
         *at = 0;
     }
-    size_t len = strlen(name);
-    if (len > 2 && name[len - 2] == ':' && (name[len - 1] == 'u' || name[len - 1] == 'k')) {
-        out->user_only = name[len - 1] == 'u';
-        out->kernel_only = name[len - 1] == 'k';
-        name[len - 2] = 0;
-    }
+    split_modifiers(name, out);
     int rc = find_event(name, out, err);
     if (!rc && out->period)
         out->by_rate = false;
     return rc;
 }
 
-void event_attr(const struct event *e, uint64_t rate, struct perf_event_attr *attr)
+static void set_what(const struct event *e, struct perf_event_attr *attr)
 {
     *attr = (struct perf_event_attr){.size = sizeof *attr, .type = e->type, .config = e->config};
     attr->config1 = e->config1;
     attr->config2 = e->config2;
+    attr->exclude_kernel = e->no_kernel;
+    attr->exclude_user = e->no_user;
+    attr->exclude_hv = e->no_hv;
+    attr->exclude_guest = e->no_guest;
+    attr->exclude_host = e->no_host;
+    attr->precise_ip = e->precise;
+    if (e->per_cpu) /* such PMUs refuse every exclusion */
+        attr->exclude_kernel = attr->exclude_user = attr->exclude_hv = 0;
+}
+
+void event_attr(const struct event *e, uint64_t rate, struct perf_event_attr *attr)
+{
+    set_what(e, attr);
     if (e->timed && e->by_rate) {
         attr->sample_period = 1000000000u / rate;
     } else if (e->by_rate) {
@@ -205,7 +291,91 @@ void event_attr(const struct event *e, uint64_t rate, struct perf_event_attr *at
     } else {
         attr->sample_period = e->period ? e->period : 1;
     }
-    attr->exclude_kernel = e->user_only;
-    attr->exclude_user = e->kernel_only;
-    attr->exclude_hv = 1;
+}
+
+void event_count_attr(const struct event *e, struct perf_event_attr *attr)
+{
+    set_what(e, attr);
+    attr->disabled = 1;
+    attr->pinned = e->pinned;
+    attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+}
+
+int event_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+{
+    return (int)syscall(SYS_perf_event_open, attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
+}
+
+const char *event_refusal(const struct event *e, int code)
+{
+    bool core =
+        e->type == PERF_TYPE_HARDWARE || e->type == PERF_TYPE_HW_CACHE || e->type == PERF_TYPE_RAW;
+    switch (code) {
+    case ENOENT:
+    case ENODEV:
+    case EOPNOTSUPP:
+    case ENXIO:
+        if (core && access(EVENT_PMU_ROOT "/cpu", F_OK) && access(EVENT_PMU_ROOT "/cpu_core", F_OK))
+            return "this machine shows no PMU (a virtual machine, mostly)";
+        return "the CPU has no such counter";
+    case EACCES:
+    case EPERM:
+        return "not permitted to this user: see kernel.perf_event_paranoid, or CAP_PERFMON";
+    case ENOSYS:
+        return "perf events are switched off here (seccomp, or a kernel without them)";
+    case EINVAL:
+        return e->per_cpu ? "counts whole CPUs only: use -a" : "the CPU refuses this combination";
+    case EBUSY:
+        return "the counters are taken (NMI watchdog, or another profiler)";
+    case EMFILE:
+    case ENFILE:
+        return "too many open files: raise 'ulimit -n'";
+    default:
+        return strerror(code);
+    }
+}
+
+static int split_one(const char *start, size_t len, unsigned group,
+                     int (*each)(void *, const char *, unsigned, struct error *), void *context,
+                     struct error *err)
+{
+    while (len && (*start == ' ' || *start == '\t')) {
+        start++;
+        len--;
+    }
+    while (len && (start[len - 1] == ' ' || start[len - 1] == '\t'))
+        len--;
+    if (!len)
+        return 0;
+    char *name = memory_strndup(start, len);
+    int rc = each(context, name, group, err);
+    free(name);
+    return rc;
+}
+
+int event_split(const char *list,
+                int (*each)(void *context, const char *name, unsigned group, struct error *err),
+                void *context, unsigned *groups, struct error *err)
+{
+    const char *start = list;
+    bool slashed = false, braced = false;
+    int rc = 0;
+    for (const char *s = list; !rc; s++) {
+        slashed ^= *s == '/';
+        if (*s && (slashed || !strchr(",{}", *s)))
+            continue;
+        if ((*s == '{' && (braced || s != start)) || (*s == '}' && !braced))
+            return error_set(err, FAULT_USAGE, "the braces in '%s' do not match", list);
+        rc = split_one(start, (size_t)(s - start), braced ? *groups : 0, each, context, err);
+        start = s + 1;
+        if (*s == '{')
+            ++*groups;
+        braced = (braced && *s != '}') || *s == '{';
+        if (!*s)
+            break;
+    }
+    if (!rc && (braced || slashed))
+        return error_set(err, FAULT_USAGE, "'%s' ends within %s", list,
+                         slashed ? "a PMU's event: a '/' is missing" : "a group: '}' is missing");
+    return rc;
 }

@@ -27,6 +27,8 @@ void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_stat
 
 /* After each drain: another point of each curve, if it is time. */
 void heaps_tick(struct heaps *h, uint64_t now);
+/* The agents that were brought into running processes take their hooks out. */
+void heaps_leave(struct heaps *h);
 /* After the last process has ended for the agents: the peak of the tree. */
 void heaps_finish(struct heaps *h);
 

@@ -115,3 +115,9 @@ size_t heaps_pause(struct heaps *h, pid_t pid, bool pause)
     }
     return found;
 }
+
+void heaps_leave(struct heaps *h)
+{
+    for (size_t i = 0; i < h->images.len; i++)
+        heap_view_leave(h->images.data[i]->view);
+}

@@ -15,10 +15,19 @@ struct heap_view {
     bool damaged;
 };
 
+void heap_view_leave(struct heap_view *v)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_fetch_or(&h->paused, HEAP_LEAVING, __ATOMIC_RELAXED);
+}
+
 void heap_view_pause(struct heap_view *v, bool pause)
 {
     struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
-    __atomic_store_n(&h->paused, pause, __ATOMIC_RELAXED);
+    if (pause)
+        __atomic_fetch_or(&h->paused, HEAP_PAUSED, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&h->paused, ~(uint32_t)HEAP_PAUSED, __ATOMIC_RELAXED);
 }
 
 int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err)
@@ -200,6 +209,26 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
     *interrupted = s.interrupted < count ? s.interrupted : 0;
     *complete = s.reason == UNWIND_COMPLETE;
     return count;
+}
+
+size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * HEAP_PYTHON_DEPTH],
+                        bool *whole)
+{
+    *whole = false;
+    if (stack == 0 || stack >= used(v, &header(v)->stacks_used, v->layout.stack_count))
+        return 0;
+    struct heap_stack s;
+    const struct heap_stack *stacks = (const struct heap_stack *)(v->base + v->layout.stacks);
+    uint16_t count = __atomic_load_n(&stacks[stack].count, __ATOMIC_ACQUIRE);
+    memcpy(&s, &stacks[stack], sizeof s);
+    uint64_t first = (uint64_t)s.first * 4 + count;
+    if (s.python > HEAP_PYTHON_DEPTH || first + 2u * s.python > v->layout.frame_words) {
+        v->damaged = true;
+        return 0;
+    }
+    memcpy(words, v->base + v->layout.frames + first * 8, 2u * s.python * sizeof *words);
+    *whole = s.python_whole;
+    return s.python;
 }
 
 static void generated_add(struct heap_view *v, struct heap_summary *out)

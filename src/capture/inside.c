@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "capture/heap.h"
+#include "capture/inject.h"
 #include "capture/python.h"
 #include "capture/queue.h"
 #include "capture/session_internal.h"
@@ -108,7 +109,8 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
                                .python_only = python,
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
-                               .heap_memory = s->options->agent_memory};
+                               .heap_memory = s->options->agent_memory,
+                               .pymalloc = s->options->pymalloc};
     struct agents_trace trace;
     if (s->options->trace) {
         trace = *s->options->trace;
@@ -161,6 +163,45 @@ int inside_open(struct session *s, bool sampling, struct error *err)
                          kinship == STATIC ? "statically linked" : "linked with musl, not glibc");
     s->inside = memory_alloc(sizeof *s->inside);
     return sampling ? start_agents(s, true, false, err) : open_beside(s, err);
+}
+
+/* The agents' environment as lines, without what only a loader reads. */
+static void settings_text(const struct session *s, struct text *out)
+{
+    for (const char *const *v = agents_environment(s->agents); *v; v++)
+        if (!text_starts(*v, "LD_")) {
+            text_add(out, *v);
+            text_add_char(out, '\n');
+        }
+}
+
+int inside_open_late(struct session *s, struct error *err)
+{
+    if (s->options->heap == HEAP_OFF)
+        return 0;
+    s->inside = memory_alloc(sizeof *s->inside);
+    return start_agents(s, false, false, err);
+}
+
+int inside_enter(struct session *s, pid_t pid, struct error *err)
+{
+    char library[PATH_MAX], link[64];
+    if (!s->heaps)
+        return 0;
+    snprintf(link, sizeof link, "/proc/%d/exe", pid);
+    enum kinship kinship = kinship_of(link);
+    if (kinship != KIN)
+        return error_set(err, FAULT_SYSTEM, "the heap of process %d cannot be reached: it is %s",
+                         pid,
+                         kinship == STATIC ? "statically linked" : "linked with musl, not glibc");
+    int rc = find_library(library, sizeof library, err);
+    if (rc)
+        return rc;
+    struct text settings = TEXT_INIT;
+    settings_text(s, &settings);
+    rc = inject_agent(s, pid, library, settings.data, err);
+    text_release(&settings);
+    return rc;
 }
 
 const char *const *inside_environment(const struct session *s)
@@ -295,6 +336,8 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
+    if (s->options->gil && !(sample->flags & SAMPLE_GIL))
+        return;
     struct queued *q = queue_make(sample->count, sample->python_count,
                                   s->options->perf.no_kernel ? 0 : sample->kernel_count);
     if (q->kernel_count)
@@ -393,11 +436,12 @@ static void on_process_end(void *context, struct agents_process *p)
     s->remarked |= p->flags;
     if (s->traces)
         traces_on_process_end(s->traces, p);
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
     struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
     python_process_free(python);
-    if (s->heaps)
-        heaps_on_process_end(s->heaps, p);
+    p->python_user = NULL;
     if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }
@@ -447,6 +491,8 @@ void inside_collect(struct session *s)
 
 void inside_finish(struct session *s)
 {
+    if (s->heaps && !s->options->launch)
+        heaps_leave(s->heaps);
     agents_finish(s->agents, &sink, s);
     inside_write(s, UINT64_MAX);
     if (s->inside->gone) {

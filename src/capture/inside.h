@@ -17,6 +17,11 @@ struct session;
  * statically linked. */
 int inside_open(struct session *s, bool sampling, struct error *err);
 /* "K=V" strings for the command, NULL-terminated. */
+/* Of processes that run already: their heaps alone, if they are wanted. */
+int inside_open_late(struct session *s, struct error *err);
+/* Brings the agent into one. */
+int inside_enter(struct session *s, pid_t pid, struct error *err);
+
 const char *const *inside_environment(const struct session *s);
 int inside_fd(const struct session *s);
 void inside_collect(struct session *s);

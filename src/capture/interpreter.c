@@ -15,7 +15,7 @@
 #define MS 1000000ull
 #define THREADS_AGE (250 * MS) /* how long the list of threads is believed */
 #define THREADS_PAUSE (5 * MS) /* and how soon it is read again for one that is not on it */
-#define CODE_AGE (100 * MS)    /* how long an address is believed to hold the same code */
+#define LOOK_PAUSE (100 * MS)  /* what was not there is looked for again after this */
 
 struct interpreter {
     pid_t pid;
@@ -27,7 +27,7 @@ struct interpreter {
     uint64_t tasks, tasks_looked;
     struct python_process *process;
     struct python_thread *thread;
-    struct map checked; /* code -> when it was last seen to be the same */
+    struct map stamps; /* code -> its stamp when it was read */
     struct cpython_thread list[THREADS_MAX];
     size_t threads;
     uint64_t threads_read;
@@ -60,7 +60,7 @@ static const struct elf_names *names_of(struct interpreter_modules *known, const
     if (!added)
         return (const struct elf_names *)(uintptr_t)*at;
     struct elf_names *names =
-        m->kind == CODE_NATIVE && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
+        m->kind == CODE_ELF && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
     if (names && !elf_names_find(names, "_PyEval_EvalFrameDefault", &address, &size) &&
         !elf_names_find(names, "PyEval_EvalFrameEx", &address, &size)) {
         elf_names_free(names);
@@ -136,7 +136,7 @@ void interpreter_free(struct interpreter *i)
         return;
     python_process_free(i->process);
     python_thread_free(i->thread);
-    map_release(&i->checked);
+    map_release(&i->stamps);
     free(i);
 }
 
@@ -174,16 +174,17 @@ static const struct cpython_thread *thread_of(struct interpreter *i, pid_t tid)
 }
 
 /* Makes the code's name and lines known if they are not, or are another's. */
-static void introduce(struct interpreter *i, uint64_t code, uint64_t now)
+static void introduce(struct interpreter *i, uint64_t code)
 {
     bool added;
-    uint64_t *checked = map_put(&i->checked, code, 0, 0, &added);
-    if (!added && now - *checked < CODE_AGE)
-        return;
-    *checked = now;
+    uint64_t stamp;
     struct cpython_code c;
-    if (cpython_code_read(&i->py, &i->memory, code, &c) != 0)
+    if (cpython_code_stamp(&i->py, &i->memory, code, &stamp) != 0)
         return;
+    uint64_t *known = map_put(&i->stamps, code, 0, stamp, &added);
+    if ((!added && *known == stamp) || cpython_code_read(&i->py, &i->memory, code, &c) != 0)
+        return;
+    *known = c.stamp;
     ssize_t size = cpython_table_read(&i->memory, &c, i->table, sizeof i->table);
     struct agents_code told = {.code = code,
                                .stamp = c.stamp,
@@ -219,7 +220,7 @@ static size_t add_task(struct interpreter *i, uint64_t interp, size_t count, uin
         k++;
     if (k == count)
         return count;
-    if (!i->tasks && now - i->tasks_looked > CODE_AGE) {
+    if (!i->tasks && now - i->tasks_looked > LOOK_PAUSE) {
         i->tasks_looked = now;
         if (cpython_tasks(&i->py, &i->memory, interp, &i->tasks) != 0)
             i->tasks = 0;
@@ -248,7 +249,7 @@ enum interpreter_answer interpreter_walk(struct interpreter *i, pid_t tid,
     if (!count)
         return INTERPRETER_NONE;
     for (size_t k = 0; k < count; k++)
-        introduce(i, i->walked[k].code, now);
+        introduce(i, i->walked[k].code);
     out->count = add_task(i, t->interp, count, now);
     out->whole = end.reason == CPYTHON_COMPLETE;
     for (size_t k = 0; k < out->count; k++) {
@@ -303,7 +304,7 @@ bool interpreter_is_lock(struct interpreter *i, uint64_t address)
     if (l->interp_gil == LAYOUT_ABSENT)
         return i->py.runtime && address - i->py.runtime < i->runtime_end - i->py.runtime;
     uint64_t interp = 0, now = clock_now();
-    if (!i->lock && now - i->lock_looked > CODE_AGE) {
+    if (!i->lock && now - i->lock_looked > LOOK_PAUSE) {
         const struct cpython_piece first = {i->py.interpreters, &interp, 8};
         i->lock_looked = now;
         if (i->memory.read(i->memory.ctx, &first, 1) == 1 && interp) {

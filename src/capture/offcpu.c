@@ -162,11 +162,30 @@ void offcpu_on_sample(struct offcpu *o, struct thread *t, const struct perf_reco
                                   .has_stack = true};
 }
 
+void offcpu_on_gil(struct offcpu *o, struct thread *t)
+{
+    if (!o->gil)
+        o->gil = 1 + writer_event(o->writer, "off-cpu:gil", UNIT_NANOSECONDS, 0);
+    t->blocked.event = o->gil - 1;
+}
+
+void offcpu_on_holder(struct offcpu *o, struct thread *t, uint32_t holder, uint32_t stack)
+{
+    if (!o->held)
+        o->held = 1 + writer_event(o->writer, "waited-for", UNIT_NANOSECONDS, 0);
+    t->blocked.has_holder = true;
+    t->blocked.holder = holder;
+    t->blocked.holder_stack = stack;
+}
+
 void offcpu_close(struct offcpu *o, struct thread *t, uint64_t time)
 {
     struct blocked *b = &t->blocked;
     if (b->since && b->has_stack && time > b->since)
         writer_sample(o->writer, b->event, b->since, t->id, b->stack, time - b->since);
+    if (b->since && b->has_holder && time > b->since)
+        writer_sample(o->writer, o->held - 1, b->since, b->holder, b->holder_stack,
+                      time - b->since);
     *b = (struct blocked){0};
 }
 

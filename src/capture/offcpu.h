@@ -23,6 +23,7 @@ struct kernel_range {
 struct offcpu {
     struct writer *writer;
     uint32_t event[CAUSES];
+    uint32_t gil, held;                 /* events of --waiting, 0 until there is one */
     VECTOR(struct kernel_range) ranges; /* functions that tell a cause, sorted */
 };
 
@@ -32,6 +33,9 @@ void offcpu_release(struct offcpu *o);
 /* A thread leaves the CPU with this stack. */
 void offcpu_on_sample(struct offcpu *o, struct thread *t, const struct perf_record *r,
                       uint32_t stack);
+/* ... to wait for its interpreter's lock; ... for what another thread holds, who stands there. */
+void offcpu_on_gil(struct offcpu *o, struct thread *t);
+void offcpu_on_holder(struct offcpu *o, struct thread *t, uint32_t holder, uint32_t stack);
 /* PERF_SWITCH: away (again, with the word whether it was pushed away) or back. */
 void offcpu_on_switch(struct offcpu *o, struct thread *t, const struct perf_record *r);
 /* The recording or the thread ends: what is still blocked is counted up to here. */

@@ -89,6 +89,22 @@ void perf_refresh(struct perf *p)
     }
 }
 
+void perf_scan(struct perf *p, void (*each)(void *context, const struct perf_record *r),
+               void *context)
+{
+    for (size_t i = 0; i < p->cpus.len; i++) {
+        struct ring *ring = &p->cpus.data[i].samples;
+        const struct perf_event_header *h;
+        struct perf_record r;
+        if (!ring->page)
+            continue;
+        ring_refresh(ring);
+        while ((h = ring_scan(ring)))
+            if (perf_record_decode(h, UNWIND_PERF_COUNT, &r))
+                each(context, &r);
+    }
+}
+
 static void consider(struct ring *r, struct ring **best, uint64_t *best_time)
 {
     const struct perf_event_header *h = r->page ? ring_peek(r) : NULL;

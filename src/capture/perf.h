@@ -26,6 +26,7 @@ struct perf_options {
     bool wall;         /* context switches too, with the stack that blocks */
     bool threads_only; /* do not follow into child processes */
     bool no_kernel;    /* leave kernel frames out though they are permitted */
+    bool prompt;       /* wake the reader at each sample */
 };
 
 /* What was possible; for notes in the report. */
@@ -68,6 +69,10 @@ size_t perf_poll_fds(const struct perf *p, const int **fds);
 
 /* Takes note of what the rings hold now; call before a round of perf_next. */
 void perf_refresh(struct perf *p);
+/* Calls for each record of a sample ring that has come since the last scan, in no order of time; it
+ * stays where it is. */
+void perf_scan(struct perf *p, void (*each)(void *context, const struct perf_record *r),
+               void *context);
 /* The next record in time order that is older than `until`. True and *r (valid until the next
  * call), or false when there is none. Malformed records are skipped and counted. */
 bool perf_next(struct perf *p, uint64_t until, struct perf_record *r);

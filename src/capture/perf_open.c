@@ -83,7 +83,11 @@ static void set_sampling(const struct perf *p, struct perf_event_attr *a)
     a->exclude_guest = 1;
     if (!p->ability.kernel)
         a->exclude_kernel = 1;
-    a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
+    a->watermark = !p->options.prompt;
+    if (p->options.prompt)
+        a->wakeup_events = 1;
+    else
+        a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
 }
 
 /* The event that tells of forks, execs, mappings and exits. */

@@ -27,16 +27,18 @@ void ring_refresh(struct ring *r)
     r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
-const struct perf_event_header *ring_peek(struct ring *r)
+/* The record at *from; what is not what a kernel writes moves it to the head, since nothing after
+ * it can be trusted. */
+static const struct perf_event_header *record_at(struct ring *r, uint64_t *from)
 {
     struct perf_event_header h;
-    if (r->head - r->tail < sizeof h)
+    if (r->head - *from < sizeof h)
         return NULL;
-    uint64_t at = r->tail & (r->size - 1);
+    uint64_t at = *from & (r->size - 1);
     /* Records are multiples of 8 and so is the buffer: a header of 8 bytes never wraps. */
     memcpy(&h, r->data + at, sizeof h);
-    if (h.size < sizeof h || h.size > r->head - r->tail) {
-        r->tail = r->head; /* not what a kernel writes; nothing after it can be trusted */
+    if (h.size < sizeof h || h.size > r->head - *from) {
+        *from = r->head;
         return NULL;
     }
     if (at + h.size <= r->size)
@@ -45,6 +47,21 @@ const struct perf_event_header *ring_peek(struct ring *r)
     memcpy(r->wrapped, r->data + at, first);
     memcpy(r->wrapped + first, r->data, h.size - first);
     return (const struct perf_event_header *)r->wrapped;
+}
+
+const struct perf_event_header *ring_peek(struct ring *r)
+{
+    return record_at(r, &r->tail);
+}
+
+const struct perf_event_header *ring_scan(struct ring *r)
+{
+    if (r->scanned < r->tail)
+        r->scanned = r->tail;
+    const struct perf_event_header *h = record_at(r, &r->scanned);
+    if (h)
+        r->scanned += h->size;
+    return h;
 }
 
 void ring_take(struct ring *r)

@@ -162,6 +162,14 @@ static void note_if_stopped(struct session *s, pid_t pid)
     writer_note(s->writer, NOTE_WARNING, text);
 }
 
+/* One that was not named may be of a kind that cannot be entered: that is told, and no more. */
+static void enter_descendant(struct session *s, pid_t pid)
+{
+    struct error why = {0};
+    if (inside_enter(s, pid, &why) && proc_state(pid))
+        writer_note(s->writer, NOTE_WARNING, why.text);
+}
+
 static int attach_all(struct session *s, struct error *err)
 {
     const struct session_options *o = s->options;
@@ -177,6 +185,10 @@ static int attach_all(struct session *s, struct error *err)
             proc_descendants(o->attach[i], &tree);
         for (size_t k = 0; k < tree.len && !rc; k++)
             rc = attach_process(s, tree.data[k], err);
+        if (!rc)
+            rc = inside_enter(s, o->attach[i], err);
+        for (size_t k = 0; k < tree.len && !rc; k++)
+            enter_descendant(s, tree.data[k]);
         vector_release(&tree);
     }
     if (!rc)
@@ -194,7 +206,11 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     if (rc)
         return rc;
     raise_file_limit();
-    s->perf = perf_new(&s->options->perf);
+    struct perf_options perf = s->options->perf;
+    if (!s->options->no_python)
+        s->pythons = pythons_new();
+    perf.prompt = perf.wall && s->pythons;
+    s->perf = perf_new(&perf);
     s->tasks.counters = perf_cpus(s->perf);
     perf_add_process(s->perf, s->launch.pid, true);
     s->tasks.commands = perf_commands(s->perf);
@@ -327,6 +343,7 @@ static void report_progress(struct session *s, uint64_t now)
 static void do_chores(struct session *s, uint64_t now)
 {
     report_progress(s, now);
+    pythons_tick(s, now);
     if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
@@ -398,6 +415,7 @@ static void collect(struct session *s)
         for (size_t i = 3; i < n + 3; i++)
             if (fds[i].revents & (POLLHUP | POLLERR))
                 fds[i].fd = -1;
+        pythons_scan(s); /* first: what they ask for is passing */
         take_signals(s);
         collect_all(s, clock_now() - HOLD_BACK);
         take_exits(s);
@@ -439,6 +457,7 @@ static void finish(struct session *s)
     reap_child(s);
     if (s->agents)
         inside_finish(s);
+    pythons_finish(s);
     collect_finish(s, end);
     write_ending(s);
     if (!s->options->no_symbols)
@@ -467,11 +486,17 @@ static int begin(struct session *s, struct error *err)
     if (o->launch)
         return start_command(s, err);
     s->begun = true;
-    s->perf = perf_new(&o->perf);
+    struct perf_options perf = o->perf;
+    for (size_t i = 0; i < o->attach_count && !o->no_python; i++)
+        perf.prompt |= pythons_likely(o->attach[i]);
+    s->pythons = perf.prompt ? pythons_new() : NULL;
+    s->perf = perf_new(&perf);
     declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);
     raise_file_limit();
     rc = open_signals(s, err);
+    if (!rc)
+        rc = inside_open_late(s, err);
     return rc ? rc : attach_all(s, err);
 }
 
@@ -493,6 +518,7 @@ static void release(struct session *s)
     control_free(s->control);
     perf_free(s->perf);
     inside_close(s);
+    pythons_free(s->pythons);
     if (s->modules.writer) {
         tasks_release(&s->tasks);
         modules_release(&s->modules);

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "capture/module.h"
 #include "capture/offcpu.h"
+#include "capture/pythons.h"
 #include "capture/session.h"
 #include "capture/stacks.h"
 #include "capture/tasks.h"
@@ -18,6 +19,7 @@ struct session {
     struct traces *traces; /* what they trace, or NULL */
     struct heaps *heaps;   /* the heap, or NULL */
     struct inside *inside; /* what they brought */
+    struct pythons *pythons; /* interpreters seen from outside, or NULL */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;

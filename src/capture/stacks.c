@@ -99,17 +99,18 @@ uint32_t stacks_of_addresses(struct stacks *s, const struct space *space, const 
     return stack;
 }
 
-static uint32_t user_stack(struct stacks *s, const struct space *space, const struct perf_record *r)
+bool stacks_walk(struct stacks *s, const struct space *space, const struct perf_record *r,
+                 struct stacks_walk *out)
 {
     struct unwind_regs regs;
     struct unwind_end end = {0};
     if (!r->regs)
-        return 0; /* a kernel thread, or code that runs before there is a stack */
+        return false; /* a kernel thread, or code that runs before there is a stack */
     unwind_regs_from_perf(&regs, UNWIND_PERF_MASK, r->regs, r->regs_len);
     if (r->in_kernel && !space_find(space, regs.value[UNWIND_IP])) {
         /* In exec: the registers are the old program's, which is gone, and the new one has none. */
         s->whole++;
-        return 0;
+        return false;
     }
     struct remote remote = {.pid = r->pid, .record = r, .sp = regs.value[UNWIND_SP]};
     struct unwind_memory memory = {.start = remote.sp,
@@ -117,9 +118,10 @@ static uint32_t user_stack(struct stacks *s, const struct space *space, const st
                                    .size = r->stack_len,
                                    .read = read_word,
                                    .ctx = &remote};
-    size_t n = unwind_walk(&space->unwind, &regs, &memory, s->address, STACK_DEPTH_MAX, &end);
-    return stacks_of_addresses(s, space, s->address, n, end.interrupted,
-                               end.reason == UNWIND_COMPLETE);
+    out->count = unwind_walk(&space->unwind, &regs, &memory, s->address, STACK_DEPTH_MAX, &end);
+    out->interrupted = end.interrupted;
+    out->whole = end.reason == UNWIND_COMPLETE;
+    return true;
 }
 
 uint32_t stacks_add_kernel(struct stacks *s, uint32_t stack, const uint64_t *address, size_t count)
@@ -129,9 +131,4 @@ uint32_t stacks_add_kernel(struct stacks *s, uint32_t stack, const uint64_t *add
         stack = writer_stack(s->writer, stack, writer_frame(s->writer, s->modules->kernel->id, at));
     }
     return stack;
-}
-
-uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r)
-{
-    return stacks_add_kernel(s, user_stack(s, space, r), r->chain, r->chain_len);
 }

@@ -43,6 +43,12 @@ static struct thread *find_thread(struct tasks *t, pid_t tid)
     return pointer_at(&t->by_tid, tid);
 }
 
+struct thread *tasks_find_thread(struct tasks *t, pid_t pid, pid_t tid)
+{
+    struct thread *th = find_thread(t, tid);
+    return th && th->process->pid == pid ? th : NULL;
+}
+
 /* Word of an end by another way than the records may come before that of the beginning. */
 static void take_early_status(struct tasks *t, struct process *p)
 {
@@ -89,7 +95,8 @@ static struct thread *add_thread(struct tasks *t, struct process *p, pid_t tid, 
 static void set_name(struct tasks *t, struct thread *th, const char *name)
 {
     snprintf(th->name, sizeof th->name, "%.15s", name);
-    writer_thread_name(t->writer, th->id, name);
+    if (!th->python_name)
+        writer_thread_name(t->writer, th->id, name);
 }
 
 static void end_process(struct tasks *t, struct process *p, uint64_t time)
@@ -246,12 +253,25 @@ void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time)
     space_drop(p->space);
     p->space = space_new();
     write_program(t, p, comm, time);
+    th->python_name = 0;
     set_name(t, th, comm);
 }
 
 void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time)
 {
     set_name(t, tasks_thread(t, pid, tid, time), name);
+}
+
+void tasks_on_python_name(struct tasks *t, pid_t pid, pid_t tid, const char *name)
+{
+    struct thread *th = find_thread(t, tid);
+    uint64_t hash = 1469598103934665603ull;
+    for (const char *c = name; *c; c++)
+        hash = (hash ^ (uint8_t)*c) * 1099511628211ull;
+    if (!th || th->process->pid != pid || th->end || th->python_name == hash)
+        return;
+    th->python_name = hash;
+    writer_thread_name(t->writer, th->id, name);
 }
 
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,

@@ -39,12 +39,15 @@ struct blocked {
     uint32_t stack;
     uint32_t event;
     bool has_stack;
+    bool has_holder;               /* somebody else has what it waits for ... */
+    uint32_t holder, holder_stack; /* ... a thread of the recording, and where it stood */
 };
 
 struct thread {
     pid_t tid;
     uint64_t start;
     char name[16];
+    uint64_t python_name; /* hash of the name that Python has for it, 0: none */
     uint32_t id;
     struct process *process;
     uint64_t cpu;        /* ns, as the kernel told at its end */
@@ -88,13 +91,16 @@ void tasks_release(struct tasks *t);
 
 /* Finds or makes; what is not known is read from /proc. */
 struct thread *tasks_thread(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);
-struct process *tasks_find(struct tasks *t, pid_t pid); /* NULL if not known */
+struct process *tasks_find(struct tasks *t, pid_t pid);                  /* NULL if not known */
+struct thread *tasks_find_thread(struct tasks *t, pid_t pid, pid_t tid); /* the same */
 
 /* A process (pid is not the parent's) or a thread; it has the name of the thread that made it. */
 void tasks_on_fork(struct tasks *t, pid_t pid, pid_t tid, pid_t parent, pid_t parent_tid,
                    uint64_t time);
 void tasks_on_exec(struct tasks *t, pid_t pid, const char *comm, uint64_t time);
 void tasks_on_name(struct tasks *t, pid_t pid, pid_t tid, const char *name, uint64_t time);
+/* As the threading module knows it, which has the last word. */
+void tasks_on_python_name(struct tasks *t, pid_t pid, pid_t tid, const char *name);
 void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, uint64_t length,
                   uint64_t offset, const uint8_t *build_id, size_t build_id_len, uint64_t time);
 void tasks_on_exit(struct tasks *t, pid_t pid, pid_t tid, uint64_t time);

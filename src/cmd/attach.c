@@ -11,15 +11,34 @@
 struct attach_options {
     struct record_options record;
     bool follow;
+    enum heap_mode heap;
+    uint64_t heap_interval, agent_memory;
 };
+
+static const char *const heap_modes[] = {"off", "exact", "sampled", NULL};
 
 static const struct option options[] = {
     RECORD_OPTIONS(struct attach_options, record),
     {"follow", 0, OPTION_FLAG_AT(struct attach_options, follow), .negatable = true,
      .group = "Target", .help = "Child processes too, those there are and those to come."},
+    {"heap", 0, OPTION_CHOICE_AT(struct attach_options, heap), .placeholder = "MODE",
+     .choices = heap_modes, .alone = "exact", .group = "What to record",
+     .help = "Allocations from now on, by stack. This brings sonde's library into the process: a "
+             "thread of it is stopped for a moment and made to load it, where that is safe. At the "
+             "end its hooks are taken out; the library stays and does nothing."},
+    {"heap-interval", 0, OPTION_SIZE_AT(struct attach_options, heap_interval),
+     .placeholder = "BYTES", .min = 1, .group = "What to record",
+     .help = "With --heap=sampled: bytes allocated between two samples, on average."},
+    {"agent-memory", 0, OPTION_SIZE_AT(struct attach_options, agent_memory), .placeholder = "BYTES",
+     .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
+     .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
+             "not fit is counted."},
     {0}};
 
-static const struct attach_options defaults = {.record = RECORD_DEFAULTS, .follow = true};
+static const struct attach_options defaults = {.record = RECORD_DEFAULTS,
+                                               .follow = true,
+                                               .heap_interval = HEAP_INTERVAL_DEFAULT,
+                                               .agent_memory = HEAP_MEMORY_DEFAULT};
 
 static int parse_pid(const char *text, pid_t *pid, struct error *err)
 {
@@ -44,6 +63,9 @@ static int run(struct invocation *inv)
     if (!rc) {
         struct session_options session = {.attach = pids.data, .attach_count = pids.len};
         session.perf.threads_only = !o->follow;
+        session.heap = o->heap;
+        session.heap_interval = o->heap_interval;
+        session.agent_memory = o->agent_memory & ~4095ull;
         snprintf(name, sizeof name, "pid-%d", pids.data[0]);
         rc = record(&o->record, &session, name, &result, &inv->error);
     }
@@ -54,6 +76,7 @@ static int run(struct invocation *inv)
 static const struct command_example examples[] = {
     {"sonde attach 1234 --duration 10s", "ten seconds of a running process and its children"},
     {"sonde attach $(pidof nginx)", "several at once, until Ctrl-C"},
+    {"sonde attach --heap 1234 --duration 1m", "what it allocates and keeps for a minute"},
     {0}};
 
 static const char *const see_also[] = {"run", "report", NULL};
@@ -64,9 +87,9 @@ const struct command command_attach = {
     .usage = "[OPTION]... PID...",
     .description =
         "Records the processes with these numbers, their children, and what they start from now "
-        "on, until they end, the duration is over, or Ctrl-C. Nothing is put into the processes "
-        "and "
-        "they are not stopped.",
+        "on, until they end, the duration is over, or Ctrl-C. Without --heap nothing is put into "
+        "the "
+        "processes and they are not stopped.",
     .options = options,
     .options_size = sizeof(struct attach_options),
     .defaults = &defaults,

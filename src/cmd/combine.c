@@ -19,7 +19,7 @@ int combine(char *const *paths, int count, const struct format *format, const ch
             bool replace, struct error *err)
 {
     struct profile p;
-    struct load_options how = {.keep_samples = true, .keep_spans = true};
+    struct load_options how = {.keep_samples = true, .samples_apart = true, .keep_spans = true};
     int rc = 0;
     profile_init(&p);
     for (int i = 0; i < count && !rc; i++)

@@ -141,9 +141,12 @@ static int export_run(struct invocation *inv)
                                 .to = chosen->to,
                                 .hide_interpreter = !chosen->interpreter,
                                 .keep_samples = format->timed,
-                                .keep_spans = format->timed};
+                                .keep_spans = format->timed,
+                                .samples_apart = format->timed && !format->summed};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
+    if (!rc)
+        rc = profile_settle(&p, &inv->error);
     if (!rc)
         rc = write_profile(inv, &p, format);
     profile_release(&p);

@@ -138,7 +138,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
                                      .by_module = !o->addresses,
                                      .waits = s.waits});
     if (chart) {
-        flame_from_samples(&flame, &tree, &s, min);
+        result = flame_from_samples(&flame, &tree, &s, min, err);
     } else {
         tree_sort(&tree, TREE_BY_TOTAL);
         flame_from_tree(&flame, &tree, min);
@@ -149,7 +149,8 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
                                     .title = o->title,
                                     .width = (uint32_t)o->width,
                                     .min_percent = min};
-    result = picture_write(o->output, &picture, html, err);
+    if (!result)
+        result = picture_write(o->output, &picture, html, err);
     flame_release(&flame);
     tree_release(&tree);
     selection_release(&s);

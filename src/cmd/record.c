@@ -32,25 +32,27 @@ static char *default_name(const char *command)
     return text_take(&t);
 }
 
+static int take_event(void *context, const char *name, unsigned group, struct error *err)
+{
+    struct perf_options *p = context;
+    (void)group; /* each is sampled by itself */
+    if (p->events == PERF_EVENTS_MAX)
+        return error_set(err, FAULT_USAGE, "more than %d events", PERF_EVENTS_MAX);
+    int rc = event_parse(name, &p->event[p->events++], err);
+    if (rc == FAULT_MISSING) /* nothing can be recorded without it: the command line is at fault */
+        rc = err->fault = FAULT_USAGE;
+    return rc;
+}
+
 static int parse_events(const struct option_list *list, struct perf_options *p, struct error *err)
 {
-    for (size_t i = 0; i < list->len; i++) {
-        char *copy = memory_strdup(list->data[i]), *rest = copy;
-        int rc = 0;
-        for (char *one; !rc && (one = strsep(&rest, ","));) {
-            if (!*one)
-                continue;
-            rc = p->events == PERF_EVENTS_MAX
-                     ? error_set(err, FAULT_USAGE, "more than %d events", PERF_EVENTS_MAX)
-                     : event_parse(one, &p->event[p->events++], err);
-        }
-        free(copy);
-        if (rc)
-            return rc;
-    }
-    if (!p->events)
-        return event_parse("cpu", &p->event[p->events++], err);
-    return 0;
+    unsigned groups = 0;
+    int rc = 0;
+    for (size_t i = 0; i < list->len && !rc; i++)
+        rc = event_split(list->data[i], take_event, p, &groups, err);
+    if (!rc && !p->events)
+        rc = take_event(p, "cpu", 0, err);
+    return rc;
 }
 
 struct progress {
@@ -182,7 +184,10 @@ int record(const struct record_options *o, struct session_options *session, cons
 {
     *result = (struct session_result){0};
     session->perf.rate = o->rate;
-    session->perf.wall = o->wall;
+    session->perf.wall = o->wall || o->waiting;
+    session->gil = o->gil;
+    session->waiting = o->waiting;
+    session->no_native = !o->native;
     session->perf.no_kernel = !o->kernel;
     int rc = parse_events(&o->events, &session->perf, err);
     if (rc)

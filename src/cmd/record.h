@@ -9,7 +9,7 @@ struct record_options {
     const char *output, *html;
     struct option_list events;
     uint64_t rate, duration;
-    bool force, wall, kernel, symbols, debuginfod, quiet;
+    bool force, wall, kernel, symbols, debuginfod, quiet, gil, waiting, native;
     bool live;
     const char *live_bind, *redis;
     uint64_t live_port, live_linger, interval, limit;
@@ -17,7 +17,8 @@ struct record_options {
 
 #define RECORD_DEFAULTS                                                                            \
     {                                                                                              \
-        .rate = 499, .kernel = true, .symbols = true, .interval = 20000000000ull, .limit = 20      \
+        .rate = 499, .kernel = true, .symbols = true, .native = true, .interval = 20000000000ull,  \
+        .limit = 20                                                                                \
     }
 
 #define RECORD_OPTIONS(type, at)                                                                   \
@@ -55,6 +56,17 @@ struct record_options {
                  "several separated by commas. With :u or :k one side only, with @N every N-th."}, \
         {"wall", 'w', OPTION_FLAG_AT(type, at.wall), .group = "What to record",                    \
          .help = "Blocked time as well, with the stack that blocks and its cause."},               \
+        {"gil", 0, OPTION_FLAG_AT(type, at.gil), .group = "Python",                                \
+         .help = "Only threads that hold their interpreter's lock."},                              \
+        {"waiting", 0, OPTION_FLAG_AT(type, at.waiting), .group = "Python",                        \
+         .help = "As --wall; time that threads wait for the interpreter's lock or a mutex is "     \
+                 "charged to the stack of who holds it as well, as the event waited-for."},        \
+        {"native",                                                                                 \
+         0,                                                                                        \
+         OPTION_FLAG_AT(type, at.native),                                                          \
+         .negatable = true,                                                                        \
+         .group = "Python",                                                                        \
+         .help = "Native frames in stacks that have Python ones."},                                \
         {"kernel",                                                                                 \
          0,                                                                                        \
          OPTION_FLAG_AT(type, at.kernel),                                                          \

@@ -72,7 +72,7 @@ static int run(struct invocation *inv)
     struct profile p;
     struct symbol_summary summary;
     struct symbol_options how = {.debuginfod = o->debuginfod};
-    struct load_options load = {.keep_samples = true, .keep_spans = true};
+    struct load_options load = {.keep_samples = true, .samples_apart = true, .keep_spans = true};
     profile_init(&p);
     int rc = recording_load(file, &load, &p, &inv->error);
     if (!rc)

@@ -134,19 +134,20 @@ static void write_names(struct trace_writer *w)
     }
 }
 
-static void write_samples(struct trace_writer *w, uint32_t event)
+static int write_samples(struct trace_writer *w, uint32_t event, struct error *err)
 {
     const struct profile *p = w->p;
     const struct profile_event *e = &p->events.data[event];
     bool lasting = e->unit == UNIT_NANOSECONDS;
-    bool timed = format_is_timed(p, event);
+    bool timed = profile_is_timed(p, event);
     uint64_t gap = lasting && e->period ? e->period : GAP_DEFAULT;
-    for (size_t i = 0; timed && i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        if (s->event == event)
-            add_sample(w, s->thread, s->stack, s->time > p->start ? s->time - p->start : 0,
-                       lasting ? s->value : 0, gap);
-    }
+    struct samples_cursor cursor = {0};
+    struct profile_sample s;
+    if (timed)
+        samples_begin(&cursor, &p->samples, event, SAMPLES_ALL);
+    while (samples_next(&cursor, &s))
+        add_sample(w, s.thread, s.stack, s.time > p->start ? s.time - p->start : 0,
+                   lasting ? s.value : 0, gap);
     for (size_t i = 0; !timed && i < p->cells.len; i++) {
         const struct profile_cell *c = &p->cells.data[i];
         if (c->event == event)
@@ -154,6 +155,7 @@ static void write_samples(struct trace_writer *w, uint32_t event)
     }
     for (uint32_t i = 0; i < p->threads.len; i++)
         close_spans(w, i, 0);
+    return samples_end(&cursor, err);
 }
 
 static void begin_event(struct trace_writer *w, const char *phase, uint32_t frame, uint32_t thread,
@@ -237,11 +239,12 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     json_key(&w.json, "traceEvents");
     json_open_array(&w.json);
     write_names(&w);
+    int rc = 0;
     if (spans) {
         write_spans(&w);
         write_counters(&w);
     } else {
-        write_samples(&w, event);
+        rc = write_samples(&w, event, err);
     }
     json_end(&w.json);
     json_end(&w.json);
@@ -258,7 +261,7 @@ static int trace_write(const struct profile *p, const struct export_options *opt
         free(w.names.data[i]);
     vector_release(&w.names);
     places_release(&w.places);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".trace.json", NULL};

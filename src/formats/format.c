@@ -89,14 +89,6 @@ uint32_t format_main_event(const struct profile *p)
     return p->events.len ? 0 : PROFILE_NONE;
 }
 
-bool format_is_timed(const struct profile *p, uint32_t event)
-{
-    uint64_t count = 0;
-    for (size_t i = 0; i < p->samples.len; i++)
-        count += p->samples.data[i].event == event;
-    return count && count == p->events.data[event].samples;
-}
-
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight)
 {
     if (weight == WEIGHT_AUTOMATIC)

@@ -30,9 +30,10 @@ struct export_options {
 };
 
 struct import_options {
-    uint64_t from, to; /* ns since the first sample; to 0: no bound. Without times: all is read */
-    bool keep_samples; /* fill profile.samples, where the file has times */
-    bool keep_spans;   /* and profile.spans, where it has spans */
+    uint64_t from, to;  /* ns since the first sample; to 0: no bound. Without times: all is read */
+    bool keep_samples;  /* fill profile.samples, where the file has times */
+    bool keep_spans;    /* and profile.spans, where it has spans */
+    bool samples_apart; /* of samples only they: no sums by stack of what has a time */
 };
 
 struct format {
@@ -40,7 +41,9 @@ struct format {
     const char *description;
     const char *const *extensions; /* with their dot, ended by NULL; the first one is usual */
     bool binary;                   /* not for a terminal */
-    bool timed;                    /* its writer shows profile.samples where there are any */
+    bool timed; /* its writer shows profile.samples where there are any, and no cells of an event
+                 * that is timed throughout unless `summed` */
+    bool summed;
 
     /* How surely the first bytes of a file (at most SOURCE_PEEK_MAX, unpacked) are of this format:
      * 0 no, 50 it looks like it, 100 its magic is there. NULL: cannot be read. Must not assume that
@@ -71,9 +74,6 @@ void format_names(bool written, struct text *out);
 /* The event a picture of one event shows: "cpu" or "inuse_space" if there is any of it, else the
  * first of which there is. */
 uint32_t format_main_event(const struct profile *p);
-/* Does profile.samples hold all samples of the event? (Sums without times may have been merged in.)
- */
-bool format_is_timed(const struct profile *p, uint32_t event);
 /* A cell's weight in a format that has but one number. */
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight);
 /* What a frame without symbols is called: "[module+0x12]", "[unknown]". */

@@ -4,6 +4,7 @@
  * samples are laid out one after the other, each as far on as its value.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "formats/places.h"
@@ -16,11 +17,6 @@ struct gecko_stack {
     uint32_t prefix, frame; /* prefix PROFILE_NONE: a root */
 };
 
-struct gecko_sample {
-    double time; /* ms */
-    uint32_t stack;
-};
-
 /* The tables of the thread in hand. */
 struct gecko_writer {
     const struct profile *p;
@@ -30,23 +26,42 @@ struct gecko_writer {
     struct map frame_index, stack_index;
     VECTOR(uint32_t) frames; /* places */
     VECTOR(struct gecko_stack) stacks;
-    VECTOR(struct gecko_sample) samples;
+    uint32_t *nodes;       /* by stack of the profile: its node, plus one; 0: not met yet */
+    VECTOR(uint32_t) path; /* stacks on the way to one that is known */
+    struct thread_order list;
+    struct text row;
 };
 
-static uint32_t add_stack(struct gecko_writer *w, uint32_t stack)
+/* The node of a frame's places on top of `node`. */
+static uint32_t add_frame(struct gecko_writer *w, uint32_t node, uint32_t frame)
 {
-    uint32_t node = PROFILE_NONE;
+    uint32_t k = w->p->frames.data[frame].location_count;
     bool added;
-    places_path(&w->places, stack);
-    for (size_t i = 0; i < w->places.path.len; i++) {
-        uint32_t place = w->places.path.data[i];
-        uint32_t frame = (uint32_t)*map_put(&w->frame_index, place, 0, w->frames.len, &added);
+    do {
+        uint32_t place = places_find(&w->places, frame, k ? k - 1 : 0);
+        uint32_t row = (uint32_t)*map_put(&w->frame_index, place, 0, w->frames.len, &added);
         if (added)
             *vector_push(&w->frames) = place;
-        uint32_t next = (uint32_t)*map_put(&w->stack_index, node, frame, w->stacks.len, &added);
+        uint32_t next = (uint32_t)*map_put(&w->stack_index, node, row, w->stacks.len, &added);
         if (added)
-            *vector_push(&w->stacks) = (struct gecko_stack){node, frame};
+            *vector_push(&w->stacks) = (struct gecko_stack){node, row};
         node = next;
+    } while (k && --k);
+    return node;
+}
+
+/* PROFILE_NONE for the empty stack. Goes down to a caller that was met before. */
+static uint32_t add_stack(struct gecko_writer *w, uint32_t stack)
+{
+    uint32_t at = stack;
+    w->path.len = 0;
+    for (; at && !w->nodes[at]; at = w->p->stacks.data[at].parent)
+        *vector_push(&w->path) = at;
+    uint32_t node = at ? w->nodes[at] - 1 : PROFILE_NONE;
+    while (w->path.len) {
+        at = w->path.data[--w->path.len];
+        node = add_frame(w, node, w->p->stacks.data[at].frame);
+        w->nodes[at] = node + 1;
     }
     return node;
 }
@@ -56,21 +71,22 @@ static void clear_tables(struct gecko_writer *w)
     names_release(&w->strings);
     map_clear(&w->frame_index);
     map_clear(&w->stack_index);
-    w->frames.len = w->stacks.len = w->samples.len = 0;
+    memset(w->nodes, 0, w->p->stacks.len * sizeof *w->nodes);
+    w->frames.len = w->stacks.len = 0;
 }
 
-static void gather(struct gecko_writer *w, const struct thread_order *list, size_t from, size_t to)
+/* With six decimals, without those that say nothing. */
+static void add_milliseconds(struct text *out, uint64_t ns)
 {
-    double time = 0;
-    clear_tables(w);
-    for (size_t i = from; i < to; i++) {
-        const struct thread_value *v = &list->data[i];
-        if (list->timed)
-            time = (double)v->time / 1e6;
-        uint32_t stack = add_stack(w, v->stack);
-        *vector_push(&w->samples) = (struct gecko_sample){time, stack};
-        time += (double)v->value / 1e6;
-    }
+    json_add_uint(out, ns / 1000000);
+    uint64_t rest = ns % 1000000;
+    if (!rest)
+        return;
+    char digits[7] = ".";
+    size_t len = 1;
+    for (uint64_t unit = 100000; rest; rest %= unit, unit /= 10)
+        digits[len++] = (char)('0' + rest / unit);
+    text_add_len(out, digits, len);
 }
 
 /* {"schema": {"a": 0, "b": 1}, "data": [ — the caller writes rows and ends twice. */
@@ -162,20 +178,29 @@ static void write_stack_table(struct gecko_writer *w)
     end_table(j);
 }
 
-static void write_sample_table(struct gecko_writer *w)
+/* Fills the thread's tables as it goes, so it comes before them. */
+static void write_sample_table(struct gecko_writer *w, uint32_t thread)
 {
     static const char *const columns[] = {"stack", "time", "responsiveness", NULL};
     struct json *j = &w->json;
     begin_table(j, "samples", columns);
-    for (size_t i = 0; i < w->samples.len; i++) {
-        json_open_array(j);
-        if (w->samples.data[i].stack == PROFILE_NONE)
-            json_nothing(j);
+    struct thread_value v;
+    uint64_t time = 0;
+    clear_tables(w);
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v)) {
+        uint32_t stack = add_stack(w, v.stack);
+        text_clear(&w->row);
+        text_add_char(&w->row, '[');
+        if (stack == PROFILE_NONE)
+            text_add(&w->row, "null");
         else
-            json_uint(j, w->samples.data[i].stack);
-        json_double(j, w->samples.data[i].time);
-        json_uint(j, 0);
-        json_end(j);
+            json_add_uint(&w->row, stack);
+        text_add_char(&w->row, ',');
+        add_milliseconds(&w->row, w->list.timed ? v.time : time);
+        text_add(&w->row, ",0]");
+        json_raw(j, w->row.data, w->row.len);
+        time += v.value;
     }
     end_table(j);
 }
@@ -204,7 +229,7 @@ static void write_thread(struct gecko_writer *w, uint32_t thread)
         json_nothing(j);
     begin_table(j, "markers", markers);
     end_table(j);
-    write_sample_table(w);
+    write_sample_table(w, thread);
     write_frame_table(w);
     write_stack_table(w);
     json_key(j, "stringTable");
@@ -271,24 +296,22 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
                        struct sink *out, struct error *err)
 {
     struct gecko_writer w = {.p = p};
-    struct thread_order list;
     uint32_t event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
     if (event == PROFILE_NONE)
         return error_set(err, FAULT_MISSING, "there are no samples to write");
     json_init(&w.json, sink_json, out);
     places_init(&w.places, p);
+    thread_order_init(&w.list, p, event);
+    w.nodes = memory_array(p->stacks.len + 1, sizeof *w.nodes);
+    text_init(&w.row);
     json_open_object(&w.json);
     write_meta(&w, event);
     write_empty(&w.json, "libs");
     json_key(&w.json, "threads");
     json_open_array(&w.json);
-    thread_order_init(&list, p, event);
-    for (size_t i = 0, end; i < list.len; i = end) {
-        end = thread_order_end(&list, i);
-        gather(&w, &list, i, end);
-        write_thread(&w, list.data[i].thread);
-    }
-    thread_order_release(&list);
+    for (uint32_t i = 0; i < p->threads.len; i++)
+        if (thread_order_has(&w.list, i))
+            write_thread(&w, i);
     json_end(&w.json);
     write_empty(&w.json, "processes");
     write_empty(&w.json, "pausedRanges");
@@ -300,9 +323,11 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
     map_release(&w.stack_index);
     vector_release(&w.frames);
     vector_release(&w.stacks);
-    vector_release(&w.samples);
+    free(w.nodes);
+    vector_release(&w.path);
+    text_release(&w.row);
     places_release(&w.places);
-    return 0;
+    return thread_order_release(&w.list, err);
 }
 
 static const char *const extensions[] = {".gecko.json", NULL};

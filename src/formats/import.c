@@ -11,6 +11,7 @@ void import_init(struct import *im, struct profile *p, struct source *in,
     *im = (struct import){.profile = p, .source = in, .first = UINT64_MAX};
     if (options)
         im->options = *options;
+    p->samples_apart = im->options.samples_apart;
 }
 
 void import_release(struct import *im)
@@ -176,10 +177,10 @@ int import_sample(struct import *im, uint32_t event, uint64_t time, uint32_t thr
         return 0;
     if (time < im->first)
         im->first = time;
-    profile_count(p, event, thread, stack, 1, value);
-    if (im->options.keep_samples)
-        *vector_push(&p->samples) = (struct profile_sample){
-            .time = time, .value = value, .event = event, .thread = thread, .stack = stack};
+    if (im->options.keep_samples || p->samples_apart)
+        profile_sample_add(p, &(struct profile_sample){time, value, event, thread, stack});
+    else
+        profile_count(p, event, thread, stack, 1, value);
     return 0;
 }
 
@@ -221,7 +222,6 @@ void import_finish(struct import *im, const char *format)
         import_note(im, NOTE_WARNING,
                     "%s has no times: all of it is shown, not the range that was asked for",
                     source_name(im->source));
-    profile_sort_samples(p);
     profile_meta_set(p, "imported_from", format);
     p->complete = true;
 }

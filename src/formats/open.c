@@ -104,7 +104,7 @@ static int read_source(struct source *in, const struct format *format,
     struct import_options how = {0};
     if (options) {
         how = (struct import_options){options->from, options->to, options->keep_samples,
-                                      options->keep_spans};
+                                      options->keep_spans, options->samples_apart};
         source_set_progress(in, options->progress, options->context);
     }
     struct profile fresh;

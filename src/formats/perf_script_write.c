@@ -67,18 +67,20 @@ int perf_script_write(const struct profile *p, const struct export_options *opti
                       struct sink *out, struct error *err)
 {
     struct script_writer w = {.p = p, .out = out};
-    (void)err;
+    struct samples_cursor cursor;
+    struct profile_sample s;
     text_init(&w.name);
     bool *timed = memory_array(p->events.len + 1, sizeof *timed);
     for (uint32_t i = 0; i < p->events.len; i++)
-        timed[i] = format_is_timed(p, i);
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        if (!timed[s->event] || (options->event != PROFILE_NONE && s->event != options->event))
+        timed[i] = profile_is_timed(p, i);
+    samples_begin(&cursor, &p->samples, options->event, SAMPLES_ALL);
+    while (samples_next(&cursor, &s)) {
+        if (!timed[s.event])
             continue;
-        write_heading(&w, s->thread, s->event, s->time, s->value);
-        write_stack(&w, s->stack);
+        write_heading(&w, s.thread, s.event, s.time, s.value);
+        write_stack(&w, s.stack);
     }
+    int rc = samples_end(&cursor, err);
     for (size_t i = 0; i < p->cells.len; i++) {
         const struct profile_cell *c = &p->cells.data[i];
         if (timed[c->event] || (options->event != PROFILE_NONE && c->event != options->event))
@@ -88,5 +90,5 @@ int perf_script_write(const struct profile *p, const struct export_options *opti
     }
     free(timed);
     text_release(&w.name);
-    return 0;
+    return rc;
 }

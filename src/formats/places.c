@@ -6,6 +6,8 @@
 void places_init(struct places *s, const struct profile *p)
 {
     *s = (struct places){.p = p};
+    s->by_location = memory_array(p->locations.len + 1, sizeof *s->by_location);
+    s->by_frame = memory_array(p->frames.len + 1, sizeof *s->by_frame);
 }
 
 void places_release(struct places *s)
@@ -13,9 +15,11 @@ void places_release(struct places *s)
     vector_release(&s->items);
     vector_release(&s->path);
     map_release(&s->index);
+    free(s->by_location);
+    free(s->by_frame);
 }
 
-uint32_t places_find(struct places *s, uint32_t frame, uint32_t k)
+static uint32_t find(struct places *s, uint32_t frame, uint32_t k)
 {
     const struct profile_frame *f = &s->p->frames.data[frame];
     struct place place = {.function = PROFILE_NONE, .frame = frame};
@@ -32,6 +36,16 @@ uint32_t places_find(struct places *s, uint32_t frame, uint32_t k)
     if (added)
         *vector_push(&s->items) = place;
     return found;
+}
+
+uint32_t places_find(struct places *s, uint32_t frame, uint32_t k)
+{
+    const struct profile_frame *f = &s->p->frames.data[frame];
+    uint32_t *known =
+        f->location_count ? &s->by_location[f->first_location + k] : &s->by_frame[frame];
+    if (!*known)
+        *known = find(s, frame, k) + 1;
+    return *known - 1;
 }
 
 void places_add_all(struct places *s)

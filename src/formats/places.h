@@ -18,7 +18,8 @@ struct places {
     const struct profile *p;
     VECTOR(struct place) items;
     struct map index;
-    VECTOR(uint32_t) path; /* what places_path gave last */
+    uint32_t *by_location, *by_frame; /* what was found before, plus one */
+    VECTOR(uint32_t) path;            /* what places_path gave last */
 };
 
 void places_init(struct places *s, const struct profile *p);

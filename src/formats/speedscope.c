@@ -12,15 +12,21 @@
 #include "formats/speedscope_read.h"
 #include "formats/thread_order.h"
 
-#define STACKS_KEPT ((size_t)32 << 20) /* bytes of stacks that are kept as they are written */
+#define SHORT 16
+
+struct piece {
+    uint32_t at, len;
+};
 
 struct speedscope_writer {
     const struct profile *p;
     struct places places;
     struct json json;
     struct thread_order list;
-    struct text kept;  /* stacks as JSON, one after the other */
-    uint32_t *kept_at; /* stack -> its place there, 0: not kept; the first byte is not used */
+    struct text digits;   /* the places of all frames */
+    struct piece *pieces; /* where those of a frame stand there */
+    char *line;           /* the stack in hand, at the end of `room` bytes */
+    size_t room;
 };
 
 static const char *unit_name(enum value_unit unit)
@@ -53,53 +59,91 @@ static void write_frames(struct speedscope_writer *w)
     text_release(&name);
 }
 
-/* Most samples have been on their stack before: it is put together once. */
-static void write_stack(struct speedscope_writer *w, uint32_t stack)
+/* ",12,13": the places of each frame, outermost first, as they stand in a stack. */
+static void write_pieces(struct speedscope_writer *w)
 {
-    if (w->kept_at[stack]) {
-        const char *text = w->kept.data + w->kept_at[stack];
-        json_raw(&w->json, text, (size_t)(strchr(text, ']') + 1 - text));
-        return;
+    const struct profile *p = w->p;
+    w->pieces = memory_array(p->frames.len + 1, sizeof *w->pieces);
+    text_add_repeat(&w->digits, ' ', SHORT);
+    for (uint32_t i = 0; i < p->frames.len; i++) {
+        uint32_t k = p->frames.data[i].location_count;
+        w->pieces[i].at = (uint32_t)w->digits.len;
+        do {
+            text_add_char(&w->digits, ',');
+            json_add_uint(&w->digits, places_find(&w->places, i, k ? k - 1 : 0));
+        } while (k && --k);
+        w->pieces[i].len = (uint32_t)w->digits.len - w->pieces[i].at;
     }
-    size_t at = w->kept.len;
-    places_path(&w->places, stack);
-    text_add_char(&w->kept, '[');
-    for (size_t k = 0; k < w->places.path.len; k++) {
-        if (k)
-            text_add_char(&w->kept, ',');
-        json_add_uint(&w->kept, w->places.path.data[k]);
-    }
-    text_add_char(&w->kept, ']');
-    json_raw(&w->json, w->kept.data + at, w->kept.len - at);
-    if (w->kept.len < STACKS_KEPT)
-        w->kept_at[stack] = (uint32_t)at;
-    else
-        w->kept.data[w->kept.len = at] = 0;
 }
 
-static void write_thread(struct speedscope_writer *w, size_t from, size_t to, enum value_unit unit)
+/* Moves what is written from `at` on to the end of a larger line. */
+static size_t make_room(struct speedscope_writer *w, size_t at, size_t more)
+{
+    size_t written = w->room - at, room = w->room * 2 + more;
+    w->line = memory_grow(w->line, room, 1);
+    memmove(w->line + room - written, w->line + at, written);
+    w->room = room;
+    return room - written;
+}
+
+/* From the innermost frame leftwards, because that is the way that a stack is linked. */
+static void write_stack(struct speedscope_writer *w, uint32_t stack)
+{
+    size_t at = w->room - 1; /* where the closing bracket is */
+    if (!stack) {
+        json_raw(&w->json, "[]", 2);
+        return;
+    }
+    for (; stack; stack = w->p->stacks.data[stack].parent) {
+        struct piece piece = w->pieces[w->p->stacks.data[stack].frame];
+        if (piece.len + SHORT > at)
+            at = make_room(w, at, piece.len + SHORT);
+        at -= piece.len;
+        /* Most are short; a copy of a fixed size, the left part of which is overwritten, is faster.
+         */
+        if (piece.len <= SHORT)
+            memcpy(w->line + at + piece.len - SHORT, w->digits.data + piece.at + piece.len - SHORT,
+                   SHORT);
+        else
+            memcpy(w->line + at, w->digits.data + piece.at, piece.len);
+    }
+    w->line[at] = '[';
+    json_raw(&w->json, w->line + at, w->room - at);
+}
+
+static uint64_t sum_of_thread(struct speedscope_writer *w, uint32_t thread)
+{
+    struct thread_value v;
+    uint64_t sum = 0;
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        sum += v.value;
+    return sum;
+}
+
+static void write_thread(struct speedscope_writer *w, uint32_t thread, enum value_unit unit)
 {
     struct json *j = &w->json;
     struct text name = TEXT_INIT;
-    uint64_t sum = 0;
-    for (size_t i = from; i < to; i++)
-        sum += w->list.data[i].value;
-    places_thread(w->p, w->list.data[from].thread, &name);
+    struct thread_value v;
+    places_thread(w->p, thread, &name);
     json_open_object(j);
     json_put_string(j, "type", "sampled");
     json_put_string(j, "name", name.data);
     json_put_string(j, "unit", unit_name(unit));
     json_put_uint(j, "startValue", 0);
-    json_put_uint(j, "endValue", sum);
+    json_put_uint(j, "endValue", sum_of_thread(w, thread));
     json_key(j, "samples");
     json_open_array(j);
-    for (size_t i = from; i < to; i++)
-        write_stack(w, w->list.data[i].stack);
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        write_stack(w, v.stack);
     json_end(j);
     json_key(j, "weights");
     json_open_array(j);
-    for (size_t i = from; i < to; i++)
-        json_uint(j, w->list.data[i].value);
+    thread_order_begin(&w->list, thread);
+    while (thread_order_next(&w->list, &v))
+        json_uint(j, v.value);
     json_end(j);
     json_end(j);
     text_release(&name);
@@ -110,10 +154,9 @@ static void write_profiles(struct speedscope_writer *w, uint32_t event)
     struct json *j = &w->json;
     json_key(j, "profiles");
     json_open_array(j);
-    for (size_t i = 0, end; i < w->list.len; i = end) {
-        end = thread_order_end(&w->list, i);
-        write_thread(w, i, end, w->p->events.data[event].unit);
-    }
+    for (uint32_t i = 0; i < w->p->threads.len; i++)
+        if (thread_order_has(&w->list, i))
+            write_thread(w, i, w->p->events.data[event].unit);
     json_end(j);
 }
 
@@ -128,9 +171,11 @@ static int speedscope_write(const struct profile *p, const struct export_options
     places_init(&w.places, p);
     places_add_all(&w.places);
     thread_order_init(&w.list, p, event);
-    w.kept_at = memory_array(p->stacks.len + 1, sizeof *w.kept_at);
-    text_init(&w.kept);
-    text_add_char(&w.kept, ' ');
+    text_init(&w.digits);
+    write_pieces(&w);
+    w.room = 4096;
+    w.line = memory_alloc(w.room);
+    w.line[w.room - 1] = ']';
     json_open_object(&w.json);
     json_put_string(&w.json, "$schema", "https://www.speedscope.app/file-format-schema.json");
     json_put_string(&w.json, "exporter", "sonde");
@@ -142,10 +187,10 @@ static int speedscope_write(const struct profile *p, const struct export_options
     json_finish(&w.json);
     json_release(&w.json);
     places_release(&w.places);
-    thread_order_release(&w.list);
-    text_release(&w.kept);
-    free(w.kept_at);
-    return 0;
+    text_release(&w.digits);
+    free(w.pieces);
+    free(w.line);
+    return thread_order_release(&w.list, err);
 }
 
 static const char *const extensions[] = {".speedscope.json", NULL};

@@ -1,51 +1,75 @@
-/* A counting sort by thread, which keeps the order of times; see thread_order.h. */
+/* From the samples where they have times, else from cells sorted by thread; see thread_order.h. */
 #include "formats/thread_order.h"
 
 #include <stdlib.h>
 
-/* Entry i of the samples or of the cells; false if it is of another event. */
-static bool get(const struct profile *p, bool timed, size_t i, uint32_t event,
-                struct thread_value *out)
+/* A counting sort. */
+static void sort_cells(struct thread_order *o)
 {
-    if (timed) {
-        const struct profile_sample *s = &p->samples.data[i];
-        uint64_t time = s->time > p->start ? s->time - p->start : 0;
-        *out = (struct thread_value){time, s->value, s->thread, s->stack};
-        return s->event == event;
-    }
-    const struct profile_cell *c = &p->cells.data[i];
-    *out = (struct thread_value){0, c->value, c->thread, c->stack};
-    return c->event == event;
+    const struct profile *p = o->p;
+    size_t *at = o->ends = memory_array(p->threads.len + 2, sizeof *at);
+    for (size_t i = 0; i < p->cells.len; i++)
+        if (p->cells.data[i].event == o->event)
+            at[p->cells.data[i].thread + 1]++;
+    for (size_t i = 0; i < p->threads.len; i++)
+        at[i + 1] += at[i];
+    o->cells = memory_array(at[p->threads.len] + 1, sizeof *o->cells);
+    for (uint32_t i = 0; i < p->cells.len; i++)
+        if (p->cells.data[i].event == o->event)
+            o->cells[at[p->cells.data[i].thread]++] = i;
 }
 
 void thread_order_init(struct thread_order *o, const struct profile *p, uint32_t event)
 {
-    struct thread_value v;
-    *o = (struct thread_order){.timed = format_is_timed(p, event)};
-    size_t n = o->timed ? p->samples.len : p->cells.len;
-    size_t *at = memory_array(p->threads.len + 2, sizeof *at);
-    for (size_t i = 0; i < n; i++)
-        if (get(p, o->timed, i, event, &v))
-            at[v.thread + 1]++;
-    for (size_t i = 0; i < p->threads.len; i++)
-        at[i + 1] += at[i];
-    o->len = at[p->threads.len];
-    o->data = memory_array(o->len + 1, sizeof *o->data);
-    for (size_t i = 0; i < n; i++)
-        if (get(p, o->timed, i, event, &v))
-            o->data[at[v.thread]++] = v;
-    free(at);
+    *o = (struct thread_order){.p = p, .event = event, .timed = profile_is_timed(p, event)};
+    o->has_values = memory_array(p->threads.len + 1, sizeof *o->has_values);
+    if (!o->timed)
+        sort_cells(o);
+    for (size_t i = 0; o->timed && i < p->samples.lists.len; i++)
+        if (p->samples.lists.data[i].event == event)
+            o->has_values[p->samples.lists.data[i].thread] = true;
+    for (size_t i = 0; !o->timed && i < p->threads.len; i++)
+        o->has_values[i] = o->ends[i] > (i ? o->ends[i - 1] : 0);
 }
 
-void thread_order_release(struct thread_order *o)
+int thread_order_release(struct thread_order *o, struct error *err)
 {
-    free(o->data);
+    samples_end(&o->samples, &o->failure);
+    free(o->cells);
+    free(o->ends);
+    free(o->has_values);
+    return o->failure.fault ? error_set(err, o->failure.fault, "%s", o->failure.text) : 0;
 }
 
-size_t thread_order_end(const struct thread_order *o, size_t from)
+bool thread_order_has(const struct thread_order *o, uint32_t thread)
 {
-    size_t end = from;
-    while (end < o->len && o->data[end].thread == o->data[from].thread)
-        end++;
-    return end;
+    return o->has_values[thread];
+}
+
+void thread_order_begin(struct thread_order *o, uint32_t thread)
+{
+    samples_end(&o->samples, &o->failure);
+    if (o->timed) {
+        samples_begin(&o->samples, &o->p->samples, o->event, thread);
+    } else {
+        o->at = thread ? o->ends[thread - 1] : 0;
+        o->end = o->ends[thread];
+    }
+}
+
+bool thread_order_next(struct thread_order *o, struct thread_value *out)
+{
+    struct profile_sample s;
+    if (o->timed) {
+        if (!samples_next(&o->samples, &s))
+            return false;
+        *out = (struct thread_value){s.time > o->p->start ? s.time - o->p->start : 0, s.value,
+                                     s.stack};
+        return true;
+    }
+    if (o->at == o->end)
+        return false;
+    const struct profile_cell *c = &o->p->cells.data[o->cells[o->at++]];
+    *out = (struct thread_value){0, c->value, c->stack};
+    return true;
 }

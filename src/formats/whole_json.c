@@ -173,20 +173,25 @@ static void write_values(struct dump *d, uint32_t only)
         json_end(&d->json);
     }
     json_end(&d->json);
+}
+
+static int write_samples(struct dump *d, uint32_t only, struct error *err)
+{
+    struct samples_cursor c;
+    struct profile_sample s;
     begin(d, "samples");
-    for (size_t i = 0; i < p->samples.len; i++) {
-        const struct profile_sample *s = &p->samples.data[i];
-        if (only != PROFILE_NONE && s->event != only)
-            continue;
+    samples_begin(&c, &d->p->samples, only, SAMPLES_ALL);
+    while (samples_next(&c, &s)) {
         json_open_object(&d->json);
-        json_put_uint(&d->json, "time", s->time);
-        json_put_uint(&d->json, "event", s->event);
-        json_put_uint(&d->json, "thread", s->thread);
-        json_put_uint(&d->json, "stack", s->stack);
-        json_put_uint(&d->json, "value", s->value);
+        json_put_uint(&d->json, "time", s.time);
+        json_put_uint(&d->json, "event", s.event);
+        json_put_uint(&d->json, "thread", s.thread);
+        json_put_uint(&d->json, "stack", s.stack);
+        json_put_uint(&d->json, "value", s.value);
         json_end(&d->json);
     }
     json_end(&d->json);
+    return samples_end(&c, err);
 }
 
 static void write_series(struct dump *d)
@@ -257,7 +262,6 @@ static int json_write(const struct profile *p, const struct export_options *opti
                       struct sink *out, struct error *err)
 {
     struct dump d = {.p = p};
-    (void)err;
     json_init(&d.json, sink_json, out);
     json_open_object(&d.json);
     write_head(&d);
@@ -265,12 +269,13 @@ static int json_write(const struct profile *p, const struct export_options *opti
     write_code(&d);
     write_who(&d);
     write_values(&d, options->event);
+    int rc = write_samples(&d, options->event, err);
     write_series(&d);
     write_account(&d);
     json_end(&d.json);
     json_finish(&d.json);
     json_release(&d.json);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".json", NULL};
@@ -280,5 +285,6 @@ const struct format format_json = {
     .description = "the whole profile, table by table",
     .extensions = extensions,
     .timed = true,
+    .summed = true,
     .write = json_write,
 };

@@ -19,15 +19,17 @@ static int write_to_fd(void *context, const void *data, size_t len, struct error
 }
 
 /* Names are put into a recording when it ends: until then they are looked up for who asks. */
-static int load(const char *path, bool timed, struct profile *p, struct error *err)
+static int load(const char *path, const struct format *format, struct profile *p, struct error *err)
 {
-    struct load_options how = {.hide_interpreter = true, .keep_samples = timed};
+    struct load_options how = {.hide_interpreter = true,
+                               .keep_samples = format->timed,
+                               .samples_apart = format->timed && !format->summed};
     struct symbol_summary summary;
     struct symbol_options options = {.workers = 1};
     int rc = profile_open(path, &how, p, err);
     if (!rc && !p->symbolized)
         symbol_profile(p, NULL, false, &options, &summary, NULL);
-    return rc;
+    return rc ? rc : profile_settle(p, err);
 }
 
 static int export(const char *path, const struct format *format, int fd, struct error *err)
@@ -35,7 +37,7 @@ static int export(const char *path, const struct format *format, int fd, struct 
     struct profile p;
     struct sink sink;
     profile_init(&p);
-    int rc = load(path, format->timed, &p, err);
+    int rc = load(path, format, &p, err);
     if (!rc) {
         struct export_options how = {.event = PROFILE_NONE};
         sink_init(&sink, write_to_fd, &fd);

@@ -8,14 +8,14 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "live/redis_link.h"
+#include "live/redis_wire.h"
 #include "live/tables.h"
 
 #define MESSAGE_MAX 4096
 
 struct publisher {
     struct live *live;
-    struct redis_link *out, *in;
+    struct redis_wire *out, *in;
     struct event *timer;
     struct tables tables; /* of the pool while `making` */
     bool making, again;   /* again: once more after this */
@@ -32,7 +32,7 @@ static void on_published(void *context, bool sent)
 
 static void publish(struct publisher *p, const char *channel, const struct text *t)
 {
-    if (t->len && !redis_link_publish(p->out, channel, t->data, t->len))
+    if (t->len && !redis_wire_publish(p->out, channel, t->data, t->len))
         p->unsent++;
 }
 
@@ -123,7 +123,7 @@ static void on_message(void *context, const char *data, size_t len)
 int publisher_new(struct event_base *base, struct live *live, const char *url, uint64_t interval,
                   unsigned limit, struct publisher **out, struct error *err)
 {
-    struct redis_link_options o = {.published = on_published, .message = on_message};
+    struct redis_wire_options o = {.published = on_published, .message = on_message};
     int rc = redis_address_parse(url, &o.address, err);
     if (rc)
         return rc;
@@ -133,9 +133,9 @@ int publisher_new(struct event_base *base, struct live *live, const char *url, u
     p->live = live;
     tables_init(&p->tables, limit);
     o.context = p;
-    p->out = redis_link_new(base, &o);
+    p->out = redis_wire_new(base, &o);
     o.channel = "memory_profile";
-    p->in = redis_link_new(base, &o);
+    p->in = redis_wire_new(base, &o);
     p->timer = event_new(base, -1, EV_PERSIST, on_timer, p);
     event_add(p->timer, &often);
     *out = p;
@@ -147,8 +147,8 @@ void publisher_free(struct publisher *p)
     if (!p)
         return;
     event_free(p->timer);
-    redis_link_free(p->in);
-    redis_link_free(p->out);
+    redis_wire_free(p->in);
+    redis_wire_free(p->out);
     tables_release(&p->tables);
     free(p);
 }
@@ -161,12 +161,12 @@ void publisher_finish(struct publisher *p)
 
 bool publisher_idle(const struct publisher *p)
 {
-    return !p->making && !p->asking && !redis_link_waiting(p->out);
+    return !p->making && !p->asking && !redis_wire_waiting(p->out);
 }
 
 void publisher_counts(const struct publisher *p, struct publish_counts *out)
 {
     *out = (struct publish_counts){
-        .sent = p->sent, .unsent = p->unsent, .connected = redis_link_connected(p->out)};
-    snprintf(out->error, sizeof out->error, "%s", redis_link_error(p->out));
+        .sent = p->sent, .unsent = p->unsent, .connected = redis_wire_connected(p->out)};
+    snprintf(out->error, sizeof out->error, "%s", redis_wire_error(p->out));
 }

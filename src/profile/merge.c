@@ -145,7 +145,26 @@ static void merge_code(struct merge *m)
                                          m->frames[from->stacks.data[i].frame]);
 }
 
-static void merge_values(struct merge *m)
+/* What stands apart in one stands apart in both; else the cells have it already. */
+static int merge_samples(struct merge *m, struct error *err)
+{
+    struct samples_cursor c;
+    struct profile_sample s;
+    samples_begin(&c, &m->from->samples, SAMPLES_ALL, SAMPLES_ALL);
+    while (samples_next(&c, &s)) {
+        s.time = moved(m, s.time);
+        s.event = m->events[s.event];
+        s.thread = m->threads[s.thread];
+        s.stack = m->stacks[s.stack];
+        if (m->from->samples_apart)
+            profile_sample_add(m->into, &s);
+        else
+            samples_add(&m->into->samples, &s);
+    }
+    return samples_end(&c, err);
+}
+
+static int merge_values(struct merge *m, struct error *err)
 {
     const struct profile *from = m->from;
     for (size_t i = 0; i < from->cells.len; i++) {
@@ -153,15 +172,7 @@ static void merge_values(struct merge *m)
         profile_count(m->into, m->events[c->event], m->threads[c->thread], m->stacks[c->stack],
                       c->count, c->value);
     }
-    for (size_t i = 0; i < from->samples.len; i++) {
-        const struct profile_sample *s = &from->samples.data[i];
-        *vector_push(&m->into->samples) = (struct profile_sample){.time = moved(m, s->time),
-                                                                  .value = s->value,
-                                                                  .event = m->events[s->event],
-                                                                  .thread = m->threads[s->thread],
-                                                                  .stack = m->stacks[s->stack]};
-    }
-    profile_sort_samples(m->into);
+    return merge_samples(m, err);
 }
 
 static void merge_spans(struct merge *m)
@@ -282,11 +293,11 @@ int profile_merge(struct profile *into, const struct profile *from, struct error
     merge_who(&m);
     merge_modules(&m);
     merge_code(&m);
-    merge_values(&m);
+    rc = merge_values(&m, err);
     merge_spans(&m);
     merge_series(&m);
     merge_account(&m);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         free(*tables[i].ids);
-    return 0;
+    return rc;
 }

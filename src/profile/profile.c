@@ -34,7 +34,7 @@ void profile_release(struct profile *p)
     vector_release(&p->threads);
     vector_release(&p->events);
     vector_release(&p->cells);
-    vector_release(&p->samples);
+    samples_release(&p->samples);
     vector_release(&p->spans);
     vector_release(&p->series);
     vector_release(&p->losses);
@@ -206,26 +206,39 @@ void profile_count_samples(struct profile *p, const struct profile_sample *sampl
         count_batch(p, samples + i, count - i < BATCH ? count - i : BATCH);
 }
 
-static int compare_samples(const void *a, const void *b)
+void profile_sample_add(struct profile *p, const struct profile_sample *s)
 {
-    const struct profile_sample *x = a, *y = b;
-    if (x->time != y->time)
-        return x->time < y->time ? -1 : 1;
-    if (x->event != y->event)
-        return x->event < y->event ? -1 : 1;
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    return x->stack < y->stack ? -1 : x->stack > y->stack;
+    samples_add(&p->samples, s);
+    if (!p->samples_apart) {
+        profile_count(p, s->event, s->thread, s->stack, 1, s->value);
+        return;
+    }
+    p->events.data[s->event].samples++;
+    p->events.data[s->event].value += s->value;
 }
 
-void profile_sort_samples(struct profile *p)
+bool profile_is_timed(const struct profile *p, uint32_t event)
 {
-    for (size_t i = 1; i < p->samples.len; i++) {
-        if (compare_samples(&p->samples.data[i - 1], &p->samples.data[i]) > 0) {
-            qsort(p->samples.data, p->samples.len, sizeof *p->samples.data, compare_samples);
-            return;
-        }
+    uint64_t count = samples_of_event(&p->samples, event);
+    return count && count == p->events.data[event].samples;
+}
+
+int profile_settle(struct profile *p, struct error *err)
+{
+    int rc = 0;
+    for (uint32_t e = 0; p->samples_apart && e < p->events.len && !rc; e++) {
+        struct samples_cursor c;
+        struct profile_sample s;
+        if (profile_is_timed(p, e))
+            continue;
+        struct profile_event sums = p->events.data[e];
+        samples_begin(&c, &p->samples, e, SAMPLES_ALL);
+        while (samples_next(&c, &s))
+            profile_count(p, e, s.thread, s.stack, 1, s.value);
+        rc = samples_end(&c, err);
+        p->events.data[e] = sums;
     }
+    return rc;
 }
 
 /* A child that never called exec runs its parent's program. */

@@ -16,6 +16,7 @@
 
 #include "base/map.h"
 #include "base/vector.h"
+#include "profile/samples.h"
 #include "wire/record.h"
 
 #define PROFILE_NONE UINT32_MAX
@@ -90,18 +91,13 @@ struct profile_event {
     uint32_t name; /* string */
     enum value_unit unit;
     uint64_t period;         /* value between two samples, 0 if it varies */
-    uint64_t samples, value; /* sums over all cells */
+    uint64_t samples, value; /* sums over all cells, and samples that stand apart */
 };
 
 struct profile_cell {
     uint32_t event, thread, stack;
     uint64_t count; /* samples */
     uint64_t value;
-};
-
-struct profile_sample {
-    uint64_t time, value;
-    uint32_t event, thread, stack;
 };
 
 /* A call that was traced, or a span that the program marked. A thread's stand in the order of their
@@ -190,9 +186,10 @@ struct profile {
     VECTOR(struct profile_thread) threads;
     VECTOR(struct profile_event) events;
     VECTOR(struct profile_cell) cells;
-    VECTOR(struct profile_sample) samples; /* in time order; empty unless asked for */
-    VECTOR(struct profile_span) spans;     /* empty unless asked for */
-    uint64_t span_count;                   /* kept or not */
+    struct samples samples;            /* with their times; empty unless asked for */
+    bool samples_apart;                /* the cells do not hold what `samples` does */
+    VECTOR(struct profile_span) spans; /* empty unless asked for */
+    uint64_t span_count;               /* kept or not */
     VECTOR(struct profile_series) series;
     VECTOR(struct profile_loss) losses;
     VECTOR(struct profile_heap) heaps;
@@ -248,9 +245,13 @@ void profile_count_samples(struct profile *p, const struct profile_sample *sampl
 /* The cell, or PROFILE_NONE. */
 uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread,
                            uint32_t stack);
-
-/* Puts the samples in the order of their times. */
-void profile_sort_samples(struct profile *p);
+/* One with its time: kept in `samples`, and in the cells as well unless `samples_apart`. */
+void profile_sample_add(struct profile *p, const struct profile_sample *s);
+/* Are all samples of the event in `samples`? (Sums without times may have been merged in.) */
+bool profile_is_timed(const struct profile *p, uint32_t event);
+/* For who reads cells: puts into them the samples that stood apart of each event that is not timed
+ * throughout. */
+int profile_settle(struct profile *p, struct error *err);
 
 /* Makes an order of threads, then beginnings, then longest first; sets depths. For imports. */
 void profile_sort_spans(struct profile *p);

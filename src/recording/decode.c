@@ -280,9 +280,12 @@ static void count(struct loader *l, size_t *gathered)
         uint32_t stack = look_up(&l->stacks, l->gathered[i].stack);
         l->gathered[i].stack = stack == PROFILE_NONE ? 0 : stack;
     }
-    profile_count_samples(p, l->gathered, *gathered);
-    for (size_t i = 0; l->options.keep_samples && i < *gathered; i++)
-        *vector_push(&p->samples) = l->gathered[i];
+    if (!p->samples_apart)
+        profile_count_samples(p, l->gathered, *gathered);
+    for (size_t i = 0; p->samples_apart && i < *gathered; i++)
+        profile_sample_add(p, &l->gathered[i]);
+    for (size_t i = 0; !p->samples_apart && l->options.keep_samples && i < *gathered; i++)
+        samples_add(&p->samples, &l->gathered[i]);
     *gathered = 0;
 }
 

@@ -18,6 +18,7 @@ struct loader *loader_new(struct profile *p, const struct load_options *options)
     l->profile = p;
     if (options)
         l->options = *options;
+    p->samples_apart = l->options.samples_apart;
     /* String 0 and stack 0 are not written: they are always the empty ones. */
     vector_reserve(&l->strings, 1);
     l->strings.data[l->strings.len++] = 0;
@@ -125,7 +126,6 @@ int recording_load(const char *path, const struct load_options *options, struct 
         return rc;
     struct loader *l = loader_new(p, options);
     rc = load_blocks(r, l, (uint64_t)st.st_size, err);
-    profile_sort_samples(p);
     loader_end_spans(l);
     if (!rc)
         note_damage(p, block_reader_damage(r), l->malformed);

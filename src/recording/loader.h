@@ -20,6 +20,7 @@ struct load_options {
         to; /* ns since the recording's start; to 0: no bound. Samples outside are left out */
     bool hide_interpreter; /* see profile/interpreter.h; in profile_open */
     bool keep_samples;     /* fill profile.samples too */
+    bool samples_apart;    /* and only it: no sums by stack of what has a time */
     bool keep_spans;       /* and profile.spans */
     void (*progress)(void *context, uint64_t done, uint64_t size); /* or NULL */
     void *context;

@@ -130,11 +130,24 @@ static void save_code(struct saver *s)
         }
     }
     for (uint32_t i = 1; i < p->stacks.len; i++)
-        s->stacks[i] = writer_stack(s->w, s->stacks[p->stacks.data[i].parent],
-                                    s->frames[p->stacks.data[i].frame]);
+        s->stacks[i] = writer_stack_new(s->w, s->stacks[p->stacks.data[i].parent],
+                                        s->frames[p->stacks.data[i].frame]);
     for (uint32_t i = 0; i < p->frames.len; i++)
         if (p->frames.data[i].location_count && !profile_frame_is_named(p, i))
             save_symbol(s, i);
+}
+
+/* Takes a sample out of its cell's sums, if they hold it. */
+static bool subtract(const struct profile *p, struct profile_cell *left,
+                     const struct profile_sample *x)
+{
+    uint32_t at = profile_cell_find(p, x->event, x->thread, x->stack);
+    struct profile_cell *c = at == PROFILE_NONE ? NULL : &left[at];
+    if (!c || !c->count || c->value < x->value)
+        return false;
+    c->count--;
+    c->value -= x->value;
+    return true;
 }
 
 /* Samples as they are, then what the cells hold beyond them. */
@@ -142,32 +155,24 @@ static int save_values(struct saver *s, struct error *err)
 {
     const struct profile *p = s->p;
     struct profile_cell *left = memory_array(p->cells.len + 1, sizeof *left);
-    struct map index = {0};
-    int rc = 0;
-    for (size_t i = 0; i < p->cells.len; i++) {
-        left[i] = p->cells.data[i];
-        if (p->samples.len)
-            map_put(&index, (uint64_t)left[i].event << 32 | left[i].thread, left[i].stack, i, NULL);
+    struct samples_cursor c;
+    struct profile_sample x;
+    bool sane = true;
+    if (p->cells.len)
+        memcpy(left, p->cells.data, p->cells.len * sizeof *left);
+    samples_begin(&c, &p->samples, SAMPLES_ALL, SAMPLES_ALL);
+    while (sane && samples_next(&c, &x)) {
+        sane = p->samples_apart || subtract(p, left, &x);
+        writer_sample(s->w, s->events[x.event], x.time, s->threads[x.thread], s->stacks[x.stack],
+                      x.value);
     }
-    for (size_t i = 0; i < p->samples.len && !rc; i++) {
-        const struct profile_sample *x = &p->samples.data[i];
-        const uint64_t *at = map_get(&index, (uint64_t)x->event << 32 | x->thread, x->stack);
-        struct profile_cell *c = at ? &left[*at] : NULL;
-        if (!c || !c->count || c->value < x->value) {
-            rc =
-                error_set(err, FAULT_LIMIT, "the profile's samples and sums contradict each other");
-            break;
-        }
-        c->count--;
-        c->value -= x->value;
-        writer_sample(s->w, s->events[x->event], x->time, s->threads[x->thread],
-                      s->stacks[x->stack], x->value);
-    }
+    int rc = samples_end(&c, err);
+    if (!rc && !sane)
+        rc = error_set(err, FAULT_LIMIT, "the profile's samples and sums contradict each other");
     for (size_t i = 0; i < p->cells.len && !rc; i++)
         if (left[i].count || left[i].value)
             writer_cell(s->w, s->events[left[i].event], s->threads[left[i].thread],
                         s->stacks[left[i].stack], left[i].count, left[i].value);
-    map_release(&index);
     free(left);
     return rc;
 }

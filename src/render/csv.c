@@ -26,7 +26,7 @@ static void add_value(struct text *out, const struct view_column *as, struct vie
         return;
     if (as->kind == VIEW_TEXT)
         add_text(out, value.text);
-    else if (as->kind == VIEW_PERCENT)
+    else if (as->kind == VIEW_PERCENT || as->kind == VIEW_REAL)
         text_format(out, "%.10g", value.percent);
     else if (as->change)
         text_format(out, "%lld", (long long)value.change);

@@ -54,12 +54,13 @@ void page_update(struct page *g)
     lexicon_update(&g->lexicon);
     for (size_t i = 0; i < g->lexicon.changed.len; i++)
         *vector_push(&g->changed) = g->lexicon.changed.data[i];
-    timeline_add(&g->timeline, 0);
+    /* Should the disk fail, the sums are still in the cells: only when they arose is not told. */
+    (void)timeline_add(&g->timeline, NULL);
     if (!g->options.live)
         return;
     if (!g->mark.fresh.rows.len)
         g->mark.fresh.width = g->timeline.width;
-    timeline_add(&g->mark.fresh, 0);
+    (void)timeline_add(&g->mark.fresh, NULL);
 }
 
 static void put_modules(struct page *g, struct columns *c, size_t from)

@@ -93,6 +93,9 @@ void terminal_value(struct text *out, enum view_kind kind, struct view_value val
     case VIEW_DATE:
         add_date(out, value.number);
         break;
+    case VIEW_REAL:
+        text_format(out, "%.3f", value.percent);
+        break;
     }
 }
 

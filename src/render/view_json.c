@@ -8,7 +8,7 @@ static void put_value(struct json *j, const struct view_column *as, struct view_
         json_nothing(j);
     else if (as->kind == VIEW_TEXT)
         json_text(j, value.text);
-    else if (as->kind == VIEW_PERCENT)
+    else if (as->kind == VIEW_PERCENT || as->kind == VIEW_REAL)
         json_double(j, value.percent);
     else if (as->change)
         json_int(j, value.change);

@@ -51,13 +51,14 @@ static void add(struct profile *p, bool times, uint32_t event, uint32_t thread, 
                 uint64_t samples, uint64_t each)
 {
     for (uint64_t i = 0; i < samples; i++) {
-        profile_count(p, event, thread, stack, 1, each);
         if (times)
-            *vector_push(&p->samples) = (struct profile_sample){.time = 1000 + p->samples.len * 500,
-                                                                .value = each,
-                                                                .event = event,
-                                                                .thread = thread,
-                                                                .stack = stack};
+            profile_sample_add(p, &(struct profile_sample){.time = 1000 + p->samples.len * 500,
+                                                           .value = each,
+                                                           .event = event,
+                                                           .thread = thread,
+                                                           .stack = stack});
+        else
+            profile_count(p, event, thread, stack, 1, each);
     }
 }
 
@@ -103,7 +104,6 @@ void sample_fill(struct profile *p, bool times)
     profile_thread_add(p, a, 43, "worker", 1500);
     profile_thread_add(p, b, 77, "", 2000);
     fill_values(p, &code, times);
-    profile_sort_samples(p);
     uint32_t note = profile_string(p, "sampled with cpu-clock");
     *vector_push(&p->notes) = (struct profile_note){.level = NOTE_INFO, .text = note};
 }

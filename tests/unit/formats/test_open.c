@@ -61,10 +61,18 @@ static void test_save(void **state)
         assert_int_equal(b.wall_start, a.wall_start);
         assert_int_equal(b.processes.data[1].parent, 0);
         assert_int_equal(b.samples.len, times ? 114 : 0);
-        for (size_t i = 0; i < b.samples.len; i++) {
-            assert_int_equal(b.samples.data[i].time, a.samples.data[i].time);
-            assert_int_equal(b.samples.data[i].thread, a.samples.data[i].thread);
+        struct samples_cursor of_a, of_b;
+        struct profile_sample x, y;
+        samples_begin(&of_a, &a.samples, SAMPLES_ALL, SAMPLES_ALL);
+        samples_begin(&of_b, &b.samples, SAMPLES_ALL, SAMPLES_ALL);
+        while (samples_next(&of_a, &x)) {
+            assert_true(samples_next(&of_b, &y));
+            assert_int_equal(x.time, y.time);
+            assert_int_equal(x.thread, y.thread);
         }
+        assert_false(samples_next(&of_b, &y));
+        samples_end(&of_a, NULL);
+        samples_end(&of_b, NULL);
         for (uint32_t i = 0; i < a.frames.len; i++)
             assert_int_equal(profile_frame_is_named(&a, i), profile_frame_is_named(&b, i));
         profile_release(&a);

@@ -27,11 +27,12 @@ struct drawn {
 static void sample_at(struct sample_profile *s, uint64_t ms, uint32_t event, uint32_t thread,
                       uint32_t stack, uint64_t value)
 {
-    *vector_push(&s->p.samples) = (struct profile_sample){.time = s->p.start + ms * MS,
-                                                          .value = value,
-                                                          .event = event,
-                                                          .thread = thread,
-                                                          .stack = stack};
+    struct profile_sample sample = {.time = s->p.start + ms * MS,
+                                    .value = value,
+                                    .event = event,
+                                    .thread = thread,
+                                    .stack = stack};
+    samples_add(&s->p.samples, &sample);
 }
 
 static void draw(struct drawn *d, enum flame_kind kind, double min)
@@ -53,7 +54,7 @@ static void draw(struct drawn *d, enum flame_kind kind, double min)
     tree_init(&d->tree, &d->selection, &(struct tree_options){.by_module = true});
     tree_sort(&d->tree, TREE_BY_TOTAL);
     if (kind == FLAME_CHART)
-        flame_from_samples(&d->flame, &d->tree, &d->selection, min);
+        assert_int_equal(flame_from_samples(&d->flame, &d->tree, &d->selection, min, NULL), 0);
     else
         flame_from_tree(&d->flame, &d->tree, min);
     d->picture = (struct flame_picture){.flame = &d->flame,

@@ -1,5 +1,5 @@
-/* A connection to Redis; see redis_link.h. */
-#include "live/redis_link.h"
+/* A connection to Redis; see redis_wire.h. */
+#include "live/redis_wire.h"
 
 #include <event2/event.h>
 #include <hiredis/adapters/libevent.h>
@@ -14,8 +14,8 @@
 #define RETRY_MIN 250  /* ms */
 #define RETRY_MAX 8000 /* ms */
 
-struct redis_link {
-    struct redis_link_options options;
+struct redis_wire {
+    struct redis_wire_options options;
     struct event_base *base;
     struct event *retry;
     redisAsyncContext *redis; /* NULL while there is none */
@@ -95,7 +95,7 @@ int redis_address_parse(const char *url, struct redis_address *out, struct error
                      "a Redis server is named redis://[[USER]:PASSWORD@]HOST[:PORT][/DATABASE]");
 }
 
-static void lose(struct redis_link *l, const char *why)
+static void lose(struct redis_wire *l, const char *why)
 {
     snprintf(l->error, sizeof l->error, "%s", why && *why ? why : "the connection was closed");
     l->redis = NULL;
@@ -110,14 +110,14 @@ static void lose(struct redis_link *l, const char *why)
 
 static void on_disconnect(const redisAsyncContext *redis, int status)
 {
-    struct redis_link *l = redis->data;
+    struct redis_wire *l = redis->data;
     if (l->redis == redis)
         lose(l, status == REDIS_OK ? "" : redis->errstr);
 }
 
 static void on_connect(const redisAsyncContext *redis, int status)
 {
-    struct redis_link *l = redis->data;
+    struct redis_wire *l = redis->data;
     if (status != REDIS_OK) { /* hiredis frees it after this */
         lose(l, redis->errstr);
         return;
@@ -129,7 +129,7 @@ static void on_connect(const redisAsyncContext *redis, int status)
 /* AUTH, SELECT: what the server has against it is told, and the link tries again later. */
 static void on_greeting(redisAsyncContext *redis, void *reply, void *context)
 {
-    struct redis_link *l = redis->data;
+    struct redis_wire *l = redis->data;
     redisReply *r = reply;
     (void)context;
     if (!r || r->type != REDIS_REPLY_ERROR || l->redis != redis)
@@ -142,7 +142,7 @@ static void on_greeting(redisAsyncContext *redis, void *reply, void *context)
 
 static void on_message(redisAsyncContext *redis, void *reply, void *context)
 {
-    struct redis_link *l = redis->data;
+    struct redis_wire *l = redis->data;
     redisReply *r = reply;
     (void)context;
     if (!r || l->closing || r->type != REDIS_REPLY_ARRAY || r->elements != 3)
@@ -152,7 +152,7 @@ static void on_message(redisAsyncContext *redis, void *reply, void *context)
         l->options.message(l->options.context, r->element[2]->str, r->element[2]->len);
 }
 
-static void greet(struct redis_link *l)
+static void greet(struct redis_wire *l)
 {
     const struct redis_address *a = &l->options.address;
     if (a->user[0])
@@ -167,7 +167,7 @@ static void greet(struct redis_link *l)
 
 static void try_to_connect(evutil_socket_t fd, short what, void *context)
 {
-    struct redis_link *l = context;
+    struct redis_wire *l = context;
     (void)fd;
     (void)what;
     redisAsyncContext *redis = redisAsyncConnect(l->options.address.host, l->options.address.port);
@@ -185,9 +185,9 @@ static void try_to_connect(evutil_socket_t fd, short what, void *context)
     greet(l);
 }
 
-struct redis_link *redis_link_new(struct event_base *base, const struct redis_link_options *o)
+struct redis_wire *redis_wire_new(struct event_base *base, const struct redis_wire_options *o)
 {
-    struct redis_link *l = memory_alloc(sizeof *l);
+    struct redis_wire *l = memory_alloc(sizeof *l);
     l->options = *o;
     l->base = base;
     l->delay = RETRY_MIN;
@@ -196,7 +196,7 @@ struct redis_link *redis_link_new(struct event_base *base, const struct redis_li
     return l;
 }
 
-void redis_link_free(struct redis_link *l)
+void redis_wire_free(struct redis_wire *l)
 {
     if (!l)
         return;
@@ -209,14 +209,14 @@ void redis_link_free(struct redis_link *l)
 
 static void on_published(redisAsyncContext *redis, void *reply, void *context)
 {
-    struct redis_link *l = redis->data;
+    struct redis_wire *l = redis->data;
     redisReply *r = reply;
     (void)context;
     l->waiting--;
     l->options.published(l->options.context, r && r->type == REDIS_REPLY_INTEGER);
 }
 
-bool redis_link_publish(struct redis_link *l, const char *channel, const void *data, size_t len)
+bool redis_wire_publish(struct redis_wire *l, const char *channel, const void *data, size_t len)
 {
     if (!l->connected || l->waiting >= WAITING_MAX)
         return false;
@@ -227,17 +227,17 @@ bool redis_link_publish(struct redis_link *l, const char *channel, const void *d
     return true;
 }
 
-bool redis_link_connected(const struct redis_link *l)
+bool redis_wire_connected(const struct redis_wire *l)
 {
     return l->connected;
 }
 
-size_t redis_link_waiting(const struct redis_link *l)
+size_t redis_wire_waiting(const struct redis_wire *l)
 {
     return l->waiting;
 }
 
-const char *redis_link_error(const struct redis_link *l)
+const char *redis_wire_error(const struct redis_wire *l)
 {
     return l->error;
 }

@@ -1,0 +1,355 @@
+/* See pythons.h. */
+#include "capture/pythons.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "capture/inside.h"
+#include "capture/interpreter.h"
+#include "capture/proc.h"
+#include "capture/session_internal.h"
+#include "cpython/cpython.h"
+
+#define MS 1000000ull
+#define LATE (50 * MS)   /* a stack read this long after its sample is another's */
+#define RETRY (2 * MS)   /* an interpreter may still be on its way into a process; twice as long */
+#define TRIES 12         /* each time, and not for ever */
+#define NAMES (250 * MS) /* how often threads are asked for their names, if there are new ones */
+#define RENAMES (8 * NAMES)
+#define DI 5 /* of UNWIND_PERF_MASK's registers: the first argument of a system call */
+
+/* One process. */
+struct entry {
+    struct interpreter *interpreter; /* or NULL */
+    uint64_t tried;
+    unsigned tries;
+    bool refused;
+};
+
+/* What was read for a sample that is still in the ring. */
+struct snapshot {
+    enum interpreter_answer answer;
+    bool late, whole, gil, for_gil;
+    pid_t holder;
+    size_t count, holder_count;
+    uint64_t loop, loop_end;
+    uint32_t words[]; /* frames, flags; the holder's frames */
+};
+
+struct pythons {
+    struct interpreter_modules modules;
+    struct map by_pid;    /* -> struct entry */
+    struct map snapshots; /* tid and time -> struct snapshot */
+    uint64_t read, rejected, late;
+    uint64_t named;
+    size_t threads_named;
+};
+
+struct pythons *pythons_new(void)
+{
+    return memory_alloc(sizeof(struct pythons));
+}
+
+static void entry_free(struct entry *e)
+{
+    interpreter_free(e->interpreter);
+    free(e);
+}
+
+void pythons_free(struct pythons *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; p->by_pid.len && i <= p->by_pid.mask; i++)
+        if (p->by_pid.slots[i].used)
+            entry_free((struct entry *)(uintptr_t)p->by_pid.slots[i].value);
+    for (size_t i = 0; p->snapshots.len && i <= p->snapshots.mask; i++)
+        if (p->snapshots.slots[i].used)
+            free((void *)(uintptr_t)p->snapshots.slots[i].value);
+    map_release(&p->by_pid);
+    map_release(&p->snapshots);
+    interpreter_modules_release(&p->modules);
+    free(p);
+}
+
+static void look_at(void *context, const struct proc_mapping *m)
+{
+    bool *likely = context;
+    const char *slash = strrchr(m->path, '/');
+    if (slash && (!strncmp(slash + 1, "python", 6) || !strncmp(slash + 1, "libpython", 9)))
+        *likely = true;
+}
+
+bool pythons_likely(pid_t pid)
+{
+    bool likely = false;
+    proc_each_mapping(pid, look_at, &likely, NULL);
+    return likely;
+}
+
+static struct entry *entry_of(struct pythons *p, pid_t pid)
+{
+    bool added;
+    uint64_t *at = map_put(&p->by_pid, (uint64_t)pid, 0, 0, &added);
+    if (added)
+        *at = (uint64_t)(uintptr_t)memory_alloc(sizeof(struct entry));
+    return (struct entry *)(uintptr_t)*at;
+}
+
+/* At once: also if it was not there a moment ago. */
+static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t now, bool at_once)
+{
+    struct entry *e = entry_of(s->pythons, pid);
+    const struct process *process = tasks_find(&s->tasks, pid);
+    int fault;
+    if (e->interpreter || !process || e->refused || e->tries >= TRIES ||
+        (e->tries && !at_once && now - e->tried < RETRY << e->tries))
+        return e->interpreter;
+    e->tried = now;
+    e->tries++;
+    e->interpreter =
+        interpreter_open(&s->pythons->modules, s->writer, &s->modules, pid, process->space, &fault);
+    /* While it starts, it cannot be told from one that is damaged. */
+    if (fault && (e->tries == TRIES || fault == CPYTHON_FREE_THREADED || fault == CPYTHON_TOO_OLD ||
+                  fault == CPYTHON_TOO_NEW)) {
+        char note[200];
+        e->refused = true;
+        snprintf(note, sizeof note, "process %d has no Python frames: its Python %.120s", pid,
+                 cpython_fault_text(fault));
+        writer_note(s->writer, NOTE_WARNING, note);
+    }
+    return e->interpreter;
+}
+
+void pythons_forget(struct session *s, pid_t pid)
+{
+    struct pythons *p = s->pythons;
+    const uint64_t *at = p ? map_get(&p->by_pid, (uint64_t)pid, 0) : NULL;
+    if (!at)
+        return;
+    entry_free((struct entry *)(uintptr_t)*at);
+    map_remove(&p->by_pid, (uint64_t)pid, 0);
+}
+
+/* Who holds what the thread is about to wait for, and where it stands. */
+static void read_holder(struct interpreter *i, const struct perf_record *r, struct snapshot *made,
+                        struct interpreter_stack *out)
+{
+    *out = (struct interpreter_stack){0};
+    if (!r->regs || r->regs_len <= DI)
+        return;
+    made->for_gil = interpreter_is_lock(i, r->regs[DI]);
+    made->holder = made->for_gil ? interpreter_holder(i) : interpreter_mutex_holder(i, r->regs[DI]);
+    if (made->holder == r->tid)
+        made->holder = 0;
+    if (made->holder && interpreter_walk(i, made->holder, out) != INTERPRETER_READ)
+        made->holder = 0;
+}
+
+static void take_snapshot(struct session *s, struct interpreter *i, const struct perf_record *r,
+                          bool blocks, uint64_t now)
+{
+    struct interpreter_stack own, holder = {0};
+    struct snapshot head = {.late = !blocks && now - r->time > LATE}; /* who blocks waits for us */
+    if (blocks && s->options->waiting)
+        read_holder(i, r, &head, &holder);
+    size_t held = head.holder ? holder.count : 0;
+    uint32_t *kept = memory_array(held + 1, sizeof *kept); /* the next walk writes over it */
+    memcpy(kept, holder.frame ? holder.frame : kept, held * sizeof *kept);
+    head.answer = interpreter_walk(i, r->tid, &own);
+    size_t count = head.answer == INTERPRETER_READ ? own.count : 0;
+    struct snapshot *made = memory_alloc(sizeof *made + (2 * count + held) * sizeof *made->words);
+    *made = head;
+    made->count = count;
+    made->holder_count = held;
+    made->whole = own.whole;
+    made->gil = own.gil;
+    interpreter_loop(i, &made->loop, &made->loop_end);
+    memcpy(made->words, own.frame, count * sizeof *made->words);
+    memcpy(made->words + count, own.flags, count * sizeof *made->words);
+    memcpy(made->words + 2 * count, kept, held * sizeof *made->words);
+    free(kept);
+    bool added;
+    uint64_t *at = map_put(&s->pythons->snapshots, (uint64_t)r->tid, r->time, 0, &added);
+    if (!added)
+        free((void *)(uintptr_t)*at);
+    *at = (uint64_t)(uintptr_t)made;
+}
+
+static void on_news(void *context, const struct perf_record *r)
+{
+    struct session *s = context;
+    int event = r->kind == PERF_SAMPLE ? perf_event_of(s->perf, r->id) : -1;
+    if (event < 0 || r->pid <= 0 || inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
+        return;
+    uint64_t now = clock_now();
+    struct interpreter *i = interpreter_of(s, r->pid, now, false);
+    if (i)
+        take_snapshot(s, i, r, event == PERF_EVENTS_MAX, now);
+}
+
+void pythons_scan(struct session *s)
+{
+    if (s->pythons && s->perf)
+        perf_scan(s->perf, on_news, s);
+}
+
+/* More calls of the loop than the kernel saw, or far fewer: not the same moment. */
+static bool fits(const struct snapshot *k, const uint64_t *address, size_t native, bool whole)
+{
+    size_t loops = 0, entries = 0;
+    for (size_t i = 0; i < native; i++)
+        loops += address[i] - (i > 0) - k->loop < k->loop_end - k->loop;
+    for (size_t i = 0; i < k->count; i++)
+        entries += (k->words[k->count + i] & CPYTHON_FRAME_ENTRY) != 0;
+    return !whole || !k->whole || loops == entries || loops == entries + 1;
+}
+
+static uint32_t merged(struct session *s, const struct thread *t, const struct snapshot *k,
+                       const struct stacks_walk *walk)
+{
+    struct python_stack stack = {.eval = k->loop,
+                                 .eval_end = k->loop_end,
+                                 .native = walk->count,
+                                 .interrupted = walk->interrupted,
+                                 .native_whole = walk->whole,
+                                 .python_whole = k->whole,
+                                 .python = k->count,
+                                 .address = s->stacks.address,
+                                 .frame = (uint32_t *)(uintptr_t)k->words,
+                                 .flags = (uint32_t *)(uintptr_t)k->words + k->count};
+    return python_stack_of(&s->stacks, t->process->space, &stack, s->options->no_native);
+}
+
+static uint32_t holder_stack(struct session *s, const struct snapshot *k)
+{
+    uint32_t stack = 0;
+    for (size_t i = k->holder_count; i > 0; i--)
+        stack = writer_stack(s->writer, stack, k->words[2 * k->count + i - 1]);
+    return stack;
+}
+
+static void describe(struct session *s, const struct snapshot *k, struct pythons_sample *out)
+{
+    out->read = k->answer != INTERPRETER_REJECTED && !k->late;
+    out->gil = k->gil;
+    out->for_gil = k->for_gil;
+    out->holder = k->holder_count ? k->holder : 0;
+    out->holder_stack = out->holder ? holder_stack(s, k) : 0;
+}
+
+/* Whether the snapshot can be used with what the kernel copied. */
+static bool is_good(const struct snapshot *k, const struct stacks_walk *walk,
+                    const uint64_t *address)
+{
+    return k && k->answer == INTERPRETER_READ && !k->late &&
+           fits(k, address, walk->count, walk->whole);
+}
+
+static struct snapshot *snapshot_of(const struct pythons *p, const struct perf_record *r)
+{
+    const uint64_t *at = map_get(&p->snapshots, (uint64_t)r->tid, r->time);
+    return at ? (struct snapshot *)(uintptr_t)*at : NULL;
+}
+
+/* What was read for the sample, taken out; NULL if nothing was. Who blocks stands still: it may be
+ * that now it can be read where it could not before. */
+static struct snapshot *snapshot_take(struct session *s, const struct perf_record *r, bool blocks,
+                                      const struct stacks_walk *walk)
+{
+    struct pythons *p = s->pythons;
+    struct snapshot *k = snapshot_of(p, r);
+    if (blocks && !is_good(k, walk, s->stacks.address)) {
+        uint64_t now = clock_now();
+        struct interpreter *i = interpreter_of(s, r->pid, now, true);
+        if (i)
+            take_snapshot(s, i, r, true, now);
+        k = snapshot_of(p, r);
+    }
+    if (k)
+        map_remove(&p->snapshots, (uint64_t)r->tid, r->time);
+    return k;
+}
+
+static void account(struct pythons *p, const struct snapshot *k, bool good)
+{
+    if (k->answer == INTERPRETER_NONE)
+        return;
+    p->read++;
+    p->late += k->late;
+    p->rejected += !k->late && !good;
+}
+
+uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
+                       bool blocks, struct pythons_sample *out)
+{
+    const struct space *space = t->process->space;
+    struct stacks_walk walk = {0};
+    uint32_t stack = 0;
+    bool walked = stacks_walk(&s->stacks, space, r, &walk);
+    struct snapshot *k = s->pythons ? snapshot_take(s, r, blocks, &walk) : NULL;
+    bool good = walked && is_good(k, &walk, s->stacks.address);
+    *out = (struct pythons_sample){0};
+    if (good)
+        stack = merged(s, t, k, &walk);
+    else if (walked)
+        stack = stacks_of_addresses(&s->stacks, space, s->stacks.address, walk.count,
+                                    walk.interrupted, walk.whole);
+    if (k) {
+        account(s->pythons, k, good);
+        describe(s, k, out);
+        free(k);
+    }
+    return stacks_add_kernel(&s->stacks, stack, r->chain, r->chain_len);
+}
+
+struct naming {
+    struct session *session;
+    pid_t pid;
+    uint64_t now;
+};
+
+static void on_name(void *context, pid_t tid, const char *name)
+{
+    struct naming *n = context;
+    tasks_on_python_name(&n->session->tasks, n->pid, tid, name);
+}
+
+void pythons_tick(struct session *s, uint64_t now)
+{
+    struct pythons *p = s->pythons;
+    if (!p || now - p->named < NAMES ||
+        (p->threads_named == s->tasks.all_threads && now - p->named < RENAMES))
+        return;
+    p->named = now;
+    p->threads_named = s->tasks.all_threads;
+    VECTOR(pid_t) pids = {0};
+    const struct map *m = &s->tasks.by_pid;
+    for (size_t i = 0; m->len && i <= m->mask; i++)
+        if (m->slots[i].used)
+            *vector_push(&pids) = ((const struct process *)(uintptr_t)m->slots[i].value)->pid;
+    for (size_t i = 0; i < pids.len; i++) {
+        struct naming n = {.session = s, .pid = pids.data[i], .now = now};
+        struct interpreter *found = interpreter_of(s, n.pid, now, false);
+        if (found)
+            interpreter_names(found, on_name, &n);
+    }
+    vector_release(&pids);
+}
+
+void pythons_finish(struct session *s)
+{
+    const struct pythons *p = s->pythons;
+    if (!p || !(p->rejected + p->late))
+        return;
+    char note[200];
+    snprintf(note, sizeof note,
+             "of %llu Python stacks read from outside, %llu were rejected since the process had "
+             "moved on, %llu came too late: those samples show the interpreter's own frames",
+             (unsigned long long)p->read, (unsigned long long)p->rejected,
+             (unsigned long long)p->late);
+    writer_note(s->writer, NOTE_INFO, note);
+}
