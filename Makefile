@@ -8,7 +8,7 @@ export JOBS
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test lint asan tsan fuzz bench install help clean
+.PHONY: all demo test lint asan tsan fuzz bench soak install help clean
 
 all: ## build sonde into build/
 	@tools/setup build
@@ -37,6 +37,10 @@ fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)
+
+soak: all ## the long tests: a server of jobs killed 200 times during ingest
+	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
+		tests/integration/test_serve_faults.py -k killed
 
 install: all ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
