@@ -1,11 +1,13 @@
 /* See python_heap.h. */
 #include "agent/python_heap.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "agent/arch.h"
+#include "agent/publish.h"
 #include "cpython/memory.h"
 
 #define PAGE_SHIFT 12
@@ -131,12 +133,28 @@ void python_heap_walk(struct heap_thread *t, uint64_t sp)
     t->salt = hash_frames(p, state);
 }
 
+/* A child after fork shows itself at its first sample, which may be far away. Not to be interrupted
+ * by that: it would do the same. */
+static bool has_slot(struct agent_thread *thread)
+{
+    uint64_t all = ~0ull, old = 0;
+    if (!thread || thread->slot || agent_quiet)
+        return thread && thread->slot;
+    raw4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &old, sizeof all);
+    if (agent_phase() == AGENT_WAITING)
+        publish_segment();
+    if (agent_phase() == AGENT_RUNNING)
+        publish_thread(thread);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    return thread->slot;
+}
+
 size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
 {
     struct python_heap *p = t->python;
     struct agent_thread *thread = agent_self.thread;
     struct cpython_end end;
-    if (!thread || !thread->slot)
+    if (!has_slot(thread))
         return 0;
     size_t count =
         cpython_walk(&agent_python.py, &p->memory, p->state, p->frame, HEAP_PYTHON_DEPTH, &end);
