@@ -171,6 +171,9 @@ static int run(struct invocation *inv)
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.pymalloc = o->pymalloc;
+    /* Small objects come from many more places than large blocks. */
+    if (o->pymalloc && !invocation_given(inv, "agent-memory"))
+        o->agent_memory = 4 * HEAP_MEMORY_DEFAULT;
     session.agent_memory = o->agent_memory & ~4095ull;
     session.timeout = o->timeout;
     struct tracing tracing;
