@@ -104,7 +104,6 @@ static void deltas_add_up(void **state)
         more_samples(&s, 10 + round * 40000, 5);
         page_update(g);
         samples_release(&s.p.samples);
-        s.p.samples = (struct samples){0};
         struct document d = written(g, true);
         assert_int_equal(column_sum(&d, "cell.count"), 5);
         assert_int_equal(column_sum(&d, "time.count"), 5);
