@@ -51,23 +51,23 @@ int python_on_call(void *self, void *frame, int what, void *argument)
     switch (what) {
     case ON_CALL:
         e = python_code_entry(code_of(frame));
-        if (python_enters(t, e))
+        if (trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
         break;
     case ON_RETURN:
         e = python_code_entry(code_of(frame));
-        if (python_leaves(t, e))
+        if (trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
         break;
     case ON_C_CALL:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && python_enters(t, e))
+        if (!is_left_out(frame) && trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
         break;
     case ON_C_EXCEPTION:
     case ON_C_RETURN:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && python_leaves(t, e))
+        if (!is_left_out(frame) && trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
         break;
     default:

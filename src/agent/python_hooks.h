@@ -98,25 +98,4 @@ bool python_frames_set(bool on);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
 
-/* Whether a call of this entry is written; with a limit, counts how deep it is. */
-static inline bool python_enters(struct trace_thread *t, const struct trace_entry *e)
-{
-    if (__builtin_expect(e->hidden, 0))
-        return false;
-    if (__builtin_expect(trace_settings.depth, 0))
-        return t->depth++ < trace_settings.depth;
-    return true;
-}
-
-static inline bool python_leaves(struct trace_thread *t, const struct trace_entry *e)
-{
-    if (__builtin_expect(e->hidden, 0))
-        return false;
-    if (__builtin_expect(trace_settings.depth, 0)) {
-        t->depth -= t->depth != 0;
-        return t->depth < trace_settings.depth;
-    }
-    return true;
-}
-
 #endif

@@ -164,7 +164,7 @@ static void *on_eval(void *thread, void *frame, int throwing)
     if (!traces_frames || makes_generator(frame, code))
         return run_frame(thread, frame, throwing, e, t);
     uint32_t id = e->id;
-    bool written = python_enters(t, e);
+    bool written = trace_enters(t, e);
     if (written)
         trace_put(t, TRACE_ENTER, id);
     void *result = run_frame(thread, frame, throwing, e, t);

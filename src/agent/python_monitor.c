@@ -26,7 +26,7 @@ static void *on_enter(void *self, void *const *arguments, int64_t count)
     struct trace_thread *t = trace_self();
     if (__builtin_expect(t != NULL, 1)) {
         struct trace_entry *e = python_code_entry((uint64_t)(uintptr_t)arguments[0]);
-        if (python_enters(t, e))
+        if (trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
     }
     return python_api.none; /* immortal from 3.12 on */
@@ -39,7 +39,7 @@ static void *on_leave(void *self, void *const *arguments, int64_t count)
     struct trace_thread *t = trace_self();
     if (__builtin_expect(t != NULL, 1)) {
         struct trace_entry *e = python_code_entry((uint64_t)(uintptr_t)arguments[0]);
-        if (python_leaves(t, e))
+        if (trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
     }
     return python_api.none;
@@ -74,7 +74,7 @@ static void *on_c_call(void *self, void *const *arguments, int64_t count)
     (void)count;
     struct trace_entry *e = callee(arguments);
     struct trace_thread *t = e ? trace_self() : NULL;
-    if (t && !is_left_out(arguments) && python_enters(t, e))
+    if (t && !is_left_out(arguments) && trace_enters(t, e))
         trace_put(t, TRACE_ENTER, e->id);
     return python_api.none;
 }
@@ -85,7 +85,7 @@ static void *on_c_return(void *self, void *const *arguments, int64_t count)
     (void)count;
     struct trace_entry *e = callee(arguments);
     struct trace_thread *t = e ? trace_self() : NULL;
-    if (t && !is_left_out(arguments) && python_leaves(t, e))
+    if (t && !is_left_out(arguments) && trace_leaves(t, e))
         trace_put(t, TRACE_LEAVE, e->id);
     return python_api.none;
 }

@@ -311,6 +311,18 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     begin_or_wait();
 }
 
+bool agent_begin_late(void)
+{
+    struct agent_settings *s = &agent_settings;
+    struct heap_settings none = {.mode = HEAP_OFF};
+    if (agent_process || !__atomic_exchange_n(&s->python_awaited, false, __ATOMIC_ACQ_REL))
+        return trace_process != NULL;
+    environment = environ;
+    s->interval = 0; /* it is sampled from outside */
+    begin(&none);
+    return trace_process != NULL;
+}
+
 /* The session of before is over, its timers are off: a new segment, with the threads there are. */
 static void join_again(void)
 {

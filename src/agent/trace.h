@@ -133,4 +133,25 @@ static inline void trace_put(struct trace_thread *t, enum trace_word kind, uint3
     __atomic_store_n(&t->slot->head, ++t->head, __ATOMIC_RELEASE);
 }
 
+/* Whether a call of this entry is written; with a limit, counts how deep it is. */
+static inline bool trace_enters(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0))
+        return t->depth++ < trace_settings.depth;
+    return true;
+}
+
+static inline bool trace_leaves(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0)) {
+        t->depth -= t->depth != 0;
+        return t->depth < trace_settings.depth;
+    }
+    return true;
+}
+
 #endif
