@@ -93,3 +93,12 @@ def test_tables_of_people(phases):
         done = phases.sonde("report", phases.path, *options)
         assert done.status == 0, done
         assert not re.search(r"nan|-1\b|[0-9]{19}", done.stdout), done.stdout
+
+
+def test_resident_memory_adds_up(phases):
+    """Its parts are read one after the other while it runs, so to a few pages."""
+    row, = phases.report("--heap")["ledger"]["rows"]
+    assert row["rss"] >= 2000000 and row["live"] >= 1900000
+    parts = row["live"] + row["kept"] + row["file"] + row["shared"]
+    assert parts == pytest.approx(row["rss"], rel=0.15)
+    assert 0 < row["pss"] <= 1.15 * row["rss"]
