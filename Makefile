@@ -8,7 +8,7 @@ export JOBS
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test lint asan tsan fuzz bench install help clean
+.PHONY: all demo test lint asan tsan fuzz soak bench install help clean
 
 all: ## build sonde into build/
 	@tools/setup build
@@ -34,6 +34,9 @@ tsan: ## unit tests under ThreadSanitizer
 
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
+
+soak: all ## long trials: programs killed at any instant
+	@tools/soak --build $(BUILD)
 
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)

@@ -1,9 +1,11 @@
 """What memory is made of: sizes, threads that free, ages, and what was held at any time of a run."""
 
 import re
+import shutil
 
 import pytest
 
+from runs import run
 from test_heap_report import record  # noqa: F401  the fixture
 
 
@@ -102,3 +104,16 @@ def test_resident_memory_adds_up(phases):
     parts = row["live"] + row["kept"] + row["file"] + row["shared"]
     assert parts == pytest.approx(row["rss"], rel=0.15)
     assert 0 < row["pss"] <= 1.15 * row["rss"]
+
+
+def test_massif_opens_it(phases, tmp_path):
+    if not shutil.which("ms_print"):
+        pytest.skip("ms_print is not installed")
+    file = tmp_path / "x.massif"
+    done = phases.sonde("export", "--format", "massif", "-o", file, phases.path)
+    assert done.status == 0, done
+    printed = run(["ms_print", file]).stdout
+    assert re.search(r"49\.\d\d% \(1,000,000B\) 0x[0-9A-F]+: site_late|50\.00% \(1,000,000B\)", printed)
+    assert "(peak)" in printed
+    heaps = [int(n) for n in re.findall(r"mem_heap_B=(\d+)", file.read_text())]
+    assert max(heaps) == phases.truth["peak"]
