@@ -15,6 +15,7 @@
 extern const struct command command_run;
 extern const struct command command_attach;
 extern const struct command command_ctl;
+extern const struct command command_top;
 extern const struct command command_report;
 extern const struct command command_graph;
 extern const struct command command_diff;
@@ -27,6 +28,7 @@ extern const struct command command_job;
 extern const struct command command_push;
 extern const struct command command_stat;
 extern const struct command command_list;
+extern const struct command command_monitor;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -34,6 +36,7 @@ static const struct command *const commands[] = {
     // clang-format off
     &command_run,
     &command_attach,
+    &command_top,
     &command_ctl,
     &command_report,
     &command_graph,
@@ -47,6 +50,7 @@ static const struct command *const commands[] = {
     &command_push,
     &command_stat,
     &command_list,
+    &command_monitor,
     &command_help,
     NULL,
     // clang-format on

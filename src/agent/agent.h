@@ -31,6 +31,7 @@
 struct agent_settings {
     bool active;         /* the constructor found a session and everything it needs */
     bool python_only;    /* other processes are observed from outside */
+    bool pymalloc;       /* each object of Python's is an allocation */
     bool python_awaited; /* inert until an interpreter is loaded */
     int signal;
     uint64_t interval; /* ns of CPU between two samples; 0: no samples */

@@ -83,7 +83,9 @@ struct heap_thread {
     uint32_t lock; /* of the place that late threads share */
     uint64_t window_at, window_size;
     struct unwind_guesses guesses;
-    uint64_t address[HEAP_DEPTH];
+    uint64_t address[HEAP_DEPTH + 2 * HEAP_PYTHON_DEPTH];
+    uint64_t salt;              /* of the Python frames that the call comes from, 0: none */
+    struct python_heap *python; /* see python_heap.h, or NULL */
     struct unwind_cache cache;
     struct heap_known first[HEAP_TABLE];
     struct heap_shape shape[HEAP_SHAPES];

@@ -45,7 +45,7 @@ static inline uint64_t hash_words(const struct heap_thread *t, const struct heap
     const uint64_t factor = 0x9e3779b97f4a7c15ull, sp = s->sp;
     const uint16_t *w = s->trace.word, *end = w + s->trace.count;
     uint64_t a = s->ip, b = sp, c = s->trace.uses_fp ? s->fp : 0;
-    uint64_t d = (uint64_t)t->index << 32 | s->version;
+    uint64_t d = ((uint64_t)t->index << 32 | s->version) ^ t->salt;
     for (; end - w >= 4; w += 4) {
         a = (a + word_at(sp + w[0] * 8ull)) * factor;
         b = (b + word_at(sp + w[1] * 8ull)) * factor;

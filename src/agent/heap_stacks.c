@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "agent/arch.h"
+#include "agent/python_heap.h"
 
 #define LOST_STACK 0
 #define FRAME_UNIT 4 /* words */
@@ -60,10 +61,11 @@ static __attribute__((noinline)) size_t walk_slowly(struct heap_thread *t, uint6
 }
 
 static bool same(const struct heap_stack *s, const uint64_t *frames, const struct heap_thread *t,
-                 size_t count)
+                 size_t count, size_t python)
 {
-    return s->count == count &&
-           memcmp(frames + (uint64_t)s->first * FRAME_UNIT, t->address, count * 8) == 0;
+    return s->count == count && s->python == python &&
+           memcmp(frames + (uint64_t)s->first * FRAME_UNIT, t->address, (count + 2 * python) * 8) ==
+               0;
 }
 
 /* The number of the stack in t->address, made if it is new; LOST_STACK when there is no room. */
@@ -76,10 +78,12 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
     uint64_t *frames = heap_area(l->frames);
     uint32_t *bucket = (uint32_t *)heap_area(l->buckets) + hash % HEAP_BUCKETS;
     uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
+    bool whole = false;
+    size_t python = t->salt ? python_heap_tell(t, t->address + count, &whole) : 0;
     for (uint32_t i = head; i; i = stacks[i].next)
-        if (stacks[i].hash == hash && same(&stacks[i], frames, t, count))
+        if (stacks[i].hash == hash && same(&stacks[i], frames, t, count, python))
             return i;
-    uint64_t words = (count + FRAME_UNIT - 1) / FRAME_UNIT * FRAME_UNIT;
+    uint64_t words = (count + 2 * python + FRAME_UNIT - 1) / FRAME_UNIT * FRAME_UNIT;
     uint32_t id = __atomic_fetch_add(&h->stacks_used, 1, __ATOMIC_RELAXED);
     uint64_t first = __atomic_fetch_add(&h->frames_used, words, __ATOMIC_RELAXED);
     if (id >= l->stack_count || first + words > l->frame_words) {
@@ -89,11 +93,13 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
             __atomic_fetch_sub(&h->stacks_used, 1, __ATOMIC_RELAXED);
         return LOST_STACK;
     }
-    memcpy(frames + first, t->address, count * 8);
+    memcpy(frames + first, t->address, (count + 2 * python) * 8);
     struct heap_stack *s = &stacks[id];
     s->hash = hash;
     s->first = (uint32_t)(first / FRAME_UNIT);
     s->reason = (uint8_t)end->reason;
+    s->python = (uint16_t)python;
+    s->python_whole = whole;
     s->interrupted = (uint16_t)end->interrupted;
     __atomic_store_n(&s->count, (uint16_t)count, __ATOMIC_RELEASE);
     do
@@ -187,7 +193,7 @@ static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller)
 {
     struct unwind_end end = {0};
     size_t count = walk_slowly(t, caller, &end);
-    return cell_find(t, unwind_hash(t->address, count), count, &end);
+    return cell_find(t, unwind_hash(t->address, count) ^ t->salt, count, &end);
 }
 
 static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call)
@@ -196,13 +202,15 @@ static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call)
     uint64_t hash;
     size_t count = unwind_callers(&agent_map, call, t->stack_end, &t->cache, &t->guesses,
                                   t->address, HEAP_DEPTH, &hash, &end.reason);
-    return count ? cell_find(t, hash, count, &end) : cell_walk_slowly(t, call->ip);
+    return count ? cell_find(t, hash ^ t->salt, count, &end) : cell_walk_slowly(t, call->ip);
 }
 
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
     struct unwind_call call = {
         .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
+    if (python_heap_is_on())
+        python_heap_walk(t, call.sp);
     if (__builtin_expect(call.sp < t->stack_low || call.sp >= t->stack_end, 0))
         return cell_walk_slowly(t, call.ip);
     uint64_t memo;

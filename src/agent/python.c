@@ -65,7 +65,7 @@ static struct python_thread *memory_of(struct agent_thread *t)
 /* The reader of this slot has been told nothing yet. */
 static void forget(struct python_thread *p, uint32_t generation)
 {
-    memset(p->known, 0, sizeof p->known);
+    memset(p->told.known, 0, sizeof p->told.known);
     p->last_native = p->last_python = 0;
     p->generation = generation;
 }
@@ -79,9 +79,9 @@ static uint8_t *put(uint8_t *to, const char *text, uint16_t *size)
 }
 
 /* Writes what the code object is to the ring; false if there is no room, or no such object. */
-static bool tell(struct agent_thread *t, const struct cpython_memory *memory, uint64_t code)
+static bool tell(struct agent_thread *t, struct python_told *p, const struct cpython_memory *memory,
+                 uint64_t code)
 {
-    struct python_thread *p = t->python;
     struct cpython_code *c = &p->code;
     if (cpython_code_read(&agent_python.py, memory, code, c) != 0)
         return false;
@@ -104,18 +104,17 @@ static uint64_t known_at(uint64_t code)
     return ((code >> 4) * 0x9e3779b97f4a7c15ull >> 40) % PYTHON_KNOWN;
 }
 
-static void introduce(struct agent_thread *t, const struct cpython_memory *memory, uint64_t code)
+uint64_t python_introduce(struct agent_thread *t, struct python_told *p,
+                          const struct cpython_memory *memory, uint64_t code)
 {
-    struct python_thread *p = t->python;
     uint64_t stamp, at = known_at(code);
     if (cpython_code_stamp(&agent_python.py, memory, code, &stamp) != 0)
-        return;
-    if (p->known[at].code == code && p->known[at].stamp == stamp)
-        return;
-    if (!tell(t, memory, code))
-        return;
+        return 0;
+    if ((p->known[at].code == code && p->known[at].stamp == stamp) || !tell(t, p, memory, code))
+        return stamp;
     p->known[at].code = code;
     p->known[at].stamp = stamp;
+    return stamp;
 }
 
 static bool same_frame(const struct cpython_frame *a, const struct cpython_frame *b)
@@ -168,7 +167,7 @@ void python_packed(struct agent_thread *t, const struct segment_sample *s)
 /* The name of a task stands where code objects are told of. */
 static void introduce_task(struct agent_thread *t, const struct cpython_task *task)
 {
-    struct python_thread *p = t->python;
+    struct python_told *p = &t->python->told;
     uint64_t code = task->task | 1, stamp = 1469598103934665603ull;
     for (const char *c = task->name; *c; c++)
         stamp = (stamp ^ (uint8_t)*c) * 1099511628211ull;
@@ -246,6 +245,6 @@ size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bo
     *gil = cpython_gil(&f->py, &memory, interp, &holder) == 0 && holder == state;
     for (size_t i = 0; i < count; i++)
         if (i == 0 || p->frame[i].code != p->frame[i - 1].code)
-            introduce(t, &memory, p->frame[i].code);
+            python_introduce(t, &p->told, &memory, p->frame[i].code);
     return interp ? add_task(t, &memory, interp, count) : count;
 }

@@ -16,13 +16,20 @@
 
 #define PYTHON_KNOWN 2048 /* code objects that a thread remembers to have told of */
 
+/* Which code a ring's reader was told of, and room to tell of more. */
+struct python_told {
+    struct {
+        uint64_t code, stamp;
+    } known[PYTHON_KNOWN];
+    struct cpython_code code;
+    uint64_t record[SEGMENT_CODE_WORDS_MAX];
+};
+
 /* A thread's memory for this, made at its first sample with Python in it. */
 struct python_thread {
     uint32_t generation; /* of the slot whose reader was told of `known` */
     struct cpython_pages pages;
-    struct {
-        uint64_t code, stamp;
-    } known[PYTHON_KNOWN];
+    struct python_told told;
     struct cpython_frame frame[SEGMENT_PYTHON_DEPTH];
     uint64_t kernel[SEGMENT_KERNEL_DEPTH];
     uint64_t body[SEGMENT_DEPTH + 2 * SEGMENT_PYTHON_DEPTH + SEGMENT_KERNEL_DEPTH];
@@ -30,9 +37,7 @@ struct python_thread {
     size_t last_native, last_python;
     uint64_t last_address[SEGMENT_DEPTH];
     struct cpython_frame last_frame[SEGMENT_PYTHON_DEPTH];
-    struct cpython_code code;
     struct cpython_task task;
-    uint64_t record[SEGMENT_CODE_WORDS_MAX];
 };
 
 struct python_found {
@@ -62,6 +67,11 @@ void python_show(struct segment_header *h);
  * t->python->frame, and what they are has been told. 0: none. Signal-safe. */
 size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole,
                    bool *gil);
+
+/* Makes sure that the ring's reader knows the code object; its stamp, 0: it is none. Signal-safe,
+ * as long as nobody who interrupts comes with the same `told`. */
+uint64_t python_introduce(struct agent_thread *t, struct python_told *told,
+                          const struct cpython_memory *memory, uint64_t code);
 
 /* The sample's body: what of the addresses and the Python frames is not as in the sample before.
  * Fills in s->shared and s->python_shared from s->count and s->python. Signal-safe. */

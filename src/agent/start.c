@@ -22,6 +22,7 @@
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
+#include "agent/python_alloc.h"
 #include "agent/real.h"
 #include "agent/sample.h"
 #include "agent/session.h"
@@ -80,6 +81,7 @@ static bool settings_read(void)
         s->ring_bytes = SESSION_RING_DEFAULT;
     const char *only = variable(SESSION_ONLY);
     s->python_only = only && strcmp(only, "python") == 0;
+    s->pymalloc = variable(SESSION_PYMALLOC) != NULL;
     return true;
 }
 
@@ -224,6 +226,7 @@ static void begin(const struct heap_settings *heap)
     threads_adopt_self(low, end);
     threads_scan();
     heap_start(heap, variable(SESSION_HEAP_TREE));
+    python_alloc_hook(NULL, settings->pymalloc);
     if (trace_start())
         python_hooks_init(NULL);
 }
@@ -316,6 +319,8 @@ void agent_after_load(void *handle)
             python_show(agent_process->segment);
         if (trace_process && agent_python.ready)
             python_hooks_init(handle);
+        if (handle)
+            python_alloc_hook(handle, agent_settings.pymalloc);
     } else if (handle && python_look(handle) &&
                __atomic_exchange_n(&agent_settings.python_awaited, false, __ATOMIC_ACQ_REL)) {
         environment = environ;

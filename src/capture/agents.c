@@ -126,6 +126,8 @@ static int environment_make_heap(struct agents *a, const struct agents_options *
         variable_add_number(a, SESSION_HEAP_INTERVAL, o->heap_interval);
     if (o->heap_memory)
         variable_add_number(a, SESSION_HEAP_MEMORY, o->heap_memory);
+    if (o->pymalloc)
+        variable_add(a, SESSION_PYMALLOC, "1");
     return 0;
 }
 

@@ -42,6 +42,7 @@ struct agents_options {
     uint64_t
         heap_interval;    /* of sampled mode, and the bytes of addresses for a process's tables; */
     uint64_t heap_memory; /* 0 for the usual */
+    bool pymalloc;        /* each object of Python's too */
 };
 
 struct agents_process {

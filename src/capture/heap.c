@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "capture/heap_internal.h"
 #include "capture/proc.h"
+#include "capture/python.h"
 
 #define TICK (50 * 1000000ull)
 #define CURVES_MAX 256 /* threads of a process that get a curve of their own */
@@ -48,6 +49,7 @@ void heaps_on_process(struct heaps *h, struct agents_process *p)
     struct heap_image *m = memory_alloc(sizeof *m);
     struct thread *t = tasks_thread(&h->session->tasks, p->pid, p->pid, p->start);
     m->pid = p->pid;
+    m->agent = p;
     m->process = t->process->id;
     m->main = t->id;
     m->space = space_new();
@@ -175,11 +177,35 @@ struct writing {
     bool in_peak; /* of the tree, as it is now */
 };
 
+/* Python frames in the place of the interpreter's; false if the stack has none. */
+static bool python_stack(struct heaps *h, const struct heap_image *m, uint32_t stack,
+                         struct python_stack *k, uint32_t *out)
+{
+    uint64_t words[2 * HEAP_PYTHON_DEPTH];
+    uint32_t frame[HEAP_PYTHON_DEPTH], flags[HEAP_PYTHON_DEPTH];
+    k->python = heap_view_python(m->view, stack, words, &k->python_whole);
+    if (!k->python || !m->agent->python_user)
+        return false;
+    for (size_t i = 0; i < k->python; i++) {
+        uint64_t place = words[2 * i + 1];
+        frame[i] = python_frame_stamped(m->agent->python_user, words[2 * i],
+                                        place >> 32 & HEAP_STAMP_MASK, (int32_t)(uint32_t)place);
+        flags[i] = (uint32_t)(place >> 60);
+    }
+    k->eval = m->agent->python_eval;
+    k->eval_end = m->agent->python_eval_end;
+    k->frame = frame;
+    k->flags = flags;
+    *out = python_stack_of(&h->session->stacks, m->space, k, h->session->options->no_native);
+    return true;
+}
+
 uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t stack, bool *whole)
 {
     uint64_t address[HEAP_DEPTH];
     size_t interrupted;
     bool complete;
+    uint32_t made;
     size_t count = heap_view_stack(m->view, stack, address, &interrupted, &complete);
     if (count == 0)
         return 0;
@@ -187,6 +213,10 @@ uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t sta
         *whole = *whole && space_find(m->space, address[i] - 1);
     /* What comes out of here is taken for an instruction, not for a return address. */
     address[0]--;
+    struct python_stack k = {
+        .native = count, .interrupted = interrupted, .native_whole = complete, .address = address};
+    if (python_stack(h, m, stack, &k, &made))
+        return made;
     return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
                                complete);
 }

@@ -211,6 +211,26 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
     return count;
 }
 
+size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * HEAP_PYTHON_DEPTH],
+                        bool *whole)
+{
+    *whole = false;
+    if (stack == 0 || stack >= used(v, &header(v)->stacks_used, v->layout.stack_count))
+        return 0;
+    struct heap_stack s;
+    const struct heap_stack *stacks = (const struct heap_stack *)(v->base + v->layout.stacks);
+    uint16_t count = __atomic_load_n(&stacks[stack].count, __ATOMIC_ACQUIRE);
+    memcpy(&s, &stacks[stack], sizeof s);
+    uint64_t first = (uint64_t)s.first * 4 + count;
+    if (s.python > HEAP_PYTHON_DEPTH || first + 2u * s.python > v->layout.frame_words) {
+        v->damaged = true;
+        return 0;
+    }
+    memcpy(words, v->base + v->layout.frames + first * 8, 2u * s.python * sizeof *words);
+    *whole = s.python_whole;
+    return s.python;
+}
+
 static void generated_add(struct heap_view *v, struct heap_summary *out)
 {
     const struct heap_slot *slots = (const struct heap_slot *)(v->base + v->layout.threads);

@@ -76,6 +76,11 @@ void heap_view_each_released(struct heap_view *v,
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete);
 
+/* The Python frames of a stack, innermost first, two words each as in wire/heap.h; how many frames.
+ */
+size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * HEAP_PYTHON_DEPTH],
+                        bool *whole);
+
 /* Tells the agent; the view's memory must be writable then. */
 void heap_view_leave(struct heap_view *v); /* see HEAP_LEAVING */
 void heap_view_pause(struct heap_view *v, bool pause);

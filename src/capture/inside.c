@@ -109,7 +109,8 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
                                .python_only = python,
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
-                               .heap_memory = s->options->agent_memory};
+                               .heap_memory = s->options->agent_memory,
+                               .pymalloc = s->options->pymalloc};
     struct agents_trace trace;
     if (s->options->trace) {
         trace = *s->options->trace;
@@ -435,11 +436,12 @@ static void on_process_end(void *context, struct agents_process *p)
     s->remarked |= p->flags;
     if (s->traces)
         traces_on_process_end(s->traces, p);
+    if (s->heaps)
+        heaps_on_process_end(s->heaps, p);
     struct python_process *python = p->python_user;
     s->inside->gone += python->gone_count;
     python_process_free(python);
-    if (s->heaps)
-        heaps_on_process_end(s->heaps, p);
+    p->python_user = NULL;
     if (!p->execed && !s->perf)
         tasks_on_process_end(&s->tasks, p->pid, clock_now());
 }

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cpython/cpython.h"
+#include "wire/heap.h"
 
 #define CODES_MAX (1u << 20) /* of one process: more is not programs but mischief */
 
@@ -45,6 +46,7 @@ void python_process_free(struct python_process *p)
         free(p->code.data[i].table);
     vector_release(&p->code);
     map_release(&p->by_stamp);
+    map_release(&p->by_end);
     map_release(&p->frames);
     free(p->folder);
     free(p);
@@ -122,13 +124,12 @@ void python_on_code(struct python_process *p, struct python_thread *t, const str
     uint64_t at = *index;
     if (added)
         code_add(p, c);
+    *map_put(&p->by_end, c->code, c->stamp & HEAP_STAMP_MASK, at, NULL) = at;
     *map_put(&t->by_address, c->code, 0, at, NULL) = at;
 }
 
-uint32_t python_frame(struct python_process *p, const struct python_thread *t, uint64_t address,
-                      int32_t instruction)
+static uint32_t frame_at(struct python_process *p, const uint64_t *index, int32_t instruction)
 {
-    const uint64_t *index = map_get(&t->by_address, address, 0);
     if (!index) {
         p->gone_count++;
         return p->gone;
@@ -143,6 +144,18 @@ uint32_t python_frame(struct python_process *p, const struct python_thread *t, u
                                                   instruction);
     *frame = writer_frame_named(p->writer, c->module, c->function, line > 0 ? (uint32_t)line : 0);
     return (uint32_t)*frame;
+}
+
+uint32_t python_frame(struct python_process *p, const struct python_thread *t, uint64_t address,
+                      int32_t instruction)
+{
+    return frame_at(p, map_get(&t->by_address, address, 0), instruction);
+}
+
+uint32_t python_frame_stamped(struct python_process *p, uint64_t address, uint64_t stamp,
+                              int32_t instruction)
+{
+    return frame_at(p, map_get(&p->by_end, address, stamp), instruction);
 }
 
 static bool is_eval(void *context, uint64_t address, size_t index)

@@ -30,6 +30,7 @@ struct python_process {
     uint64_t gone_count;
     VECTOR(struct python_code) code;
     struct map by_stamp; /* code object and stamp -> index */
+    struct map by_end;   /* code object and the end of its stamp -> index; see wire/heap.h */
     struct map frames;   /* index and instruction -> frame in the recording */
     char *folder;        /* what relative paths start from, or NULL */
 };
@@ -65,6 +66,10 @@ uint32_t python_function(struct python_process *p, const char *name, const char 
 /* The frame for an instruction of the code at `address`. */
 uint32_t python_frame(struct python_process *p, const struct python_thread *t, uint64_t address,
                       int32_t instruction);
+
+/* The same, where no thread is known but the end of the stamp. */
+uint32_t python_frame_stamped(struct python_process *p, uint64_t address, uint64_t stamp,
+                              int32_t instruction);
 
 /* The stack in the recording: Python frames in the place of the interpreter's loop, native ones
  * between them unless `python_only`. */

@@ -40,6 +40,7 @@ struct session_options {
     uint64_t duration;                    /* ns, 0 for none */
     bool no_symbols;
     bool no_python; /* look at interpreters from outside, as at any program */
+    bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */
     bool gil;       /* only threads that hold their interpreter's lock */
     bool waiting;   /* time that others wait for a lock is charged to who holds it as well */
     bool no_native; /* of stacks with Python in them, the Python frames alone */

@@ -132,12 +132,3 @@ uint32_t stacks_add_kernel(struct stacks *s, uint32_t stack, const uint64_t *add
     }
     return stack;
 }
-
-uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r)
-{
-    struct stacks_walk walk;
-    uint32_t stack = 0;
-    if (stacks_walk(s, space, r, &walk))
-        stack = stacks_of_addresses(s, space, s->address, walk.count, walk.interrupted, walk.whole);
-    return stacks_add_kernel(s, stack, r->chain, r->chain_len);
-}

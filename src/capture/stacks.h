@@ -28,9 +28,6 @@ struct stacks {
 
 void stacks_init(struct stacks *s, struct writer *writer, struct modules *modules);
 
-/* The stack of a perf sample: kernel frames innermost, then the user's. */
-uint32_t stacks_of_sample(struct stacks *s, const struct space *space, const struct perf_record *r);
-
 /* Only the walk: what it found is in s->address, innermost first. False if there is no stack of the
  * user's. */
 struct stacks_walk {

@@ -27,7 +27,7 @@ static const struct command_example examples[] = {
     {"sonde ctl 1234 rate 49", "fewer samples from now on"},
     {0}};
 
-static const char *const see_also[] = {"run", "attach", NULL};
+static const char *const see_also[] = {"run", "attach", "top", NULL};
 
 static int run(struct invocation *inv)
 {

@@ -71,6 +71,16 @@ static enum view_kind kind_of(const char *event)
     return text_starts(event, "heap:") || text_ends(event, "_space") ? VIEW_BYTES : VIEW_COUNT;
 }
 
+/* A heading from outside, safe for a terminal and as long as the view lives. */
+static const char *heading(struct view *v, const char *text)
+{
+    struct text safe = TEXT_INIT;
+    text_add_printable(&safe, text);
+    const char *kept = arena_strdup(&v->arena, safe.data);
+    text_release(&safe);
+    return kept;
+}
+
 /* A table of functions as the server gave it. */
 static void add_functions(struct view *v, const json_t *table)
 {
@@ -79,7 +89,7 @@ static void add_functions(struct view *v, const json_t *table)
     struct view_column *columns = memory_array(count + 2, sizeof *columns);
     for (k = 0; k < count; k++) {
         const char *event = json_string_value(json_array_get(events, k));
-        columns[k] = (struct view_column){event, event, kind_of(event)};
+        columns[k] = (struct view_column){heading(v, event), heading(v, event), kind_of(event)};
     }
     columns[count] = (struct view_column){"function", "function", VIEW_TEXT, .fill = true};
     columns[count + 1] = (struct view_column){"executable", "executable", VIEW_TEXT, 60};
@@ -192,7 +202,8 @@ static void add_runs(struct view *v, const json_t *runs)
     struct view_column *columns = memory_array(count + 4, sizeof *columns);
     columns[0] = (struct view_column){"number", "run", VIEW_NUMBER};
     for (k = 0; k < count; k++)
-        columns[k + 1] = (struct view_column){measures.text[k], measures.text[k], VIEW_TEXT};
+        columns[k + 1] = (struct view_column){heading(v, measures.text[k]),
+                                              heading(v, measures.text[k]), VIEW_TEXT};
     columns[count + 1] = (struct view_column){"name", "name", VIEW_TEXT, .fill = true};
     columns[count + 2] = (struct view_column){"host", "host", VIEW_TEXT, 100};
     columns[count + 3] = (struct view_column){"time", "when", VIEW_DATE, 120};
@@ -275,7 +286,7 @@ static void add_head(struct view *v, const json_t *job, size_t runs, size_t reco
     const json_t *event;
     json_array_foreach(json_object_get(job, "events"), i, event)
     {
-        const char *name = text_at(event, "name");
+        const char *name = heading(v, text_at(event, "name"));
         f = view_fact(s, "Events", name, name, kind_of(name),
                       view_number(number_at(event, "value")));
         struct text label = TEXT_INIT;

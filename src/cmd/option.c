@@ -363,6 +363,7 @@ int option_parse(struct option_set *set, int argc, char **argv, bool operands_en
             if (operands_end)
                 break;
         } else if (strcmp(word, "--") == 0) {
+            set->ended = true;
             break;
         } else if (word[1] == '-') {
             result = parse_long(set, word, &line, help, err);

@@ -80,6 +80,7 @@ struct option_set {
     const struct option *options; /* may be NULL */
     void *values;                 /* not owned */
     enum option_source *source;   /* by index */
+    bool ended;                   /* by "--" */
     struct arena arena;           /* holds what sonde.conf said */
 };
 

@@ -17,7 +17,7 @@ struct run_options {
     struct streaming_options streaming;
     const char *cpus, *cwd;
     struct option_list env;
-    bool follow, python;
+    bool follow, pymalloc, python;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
     struct tracing_options tracing;
@@ -34,6 +34,9 @@ static const struct option options[] = {
     {"heap-interval", 0, OPTION_SIZE_AT(struct run_options, heap_interval), .placeholder = "BYTES",
      .min = 1, .max = 1ull << 40, .group = "What to record",
      .help = "With --heap=sampled: bytes allocated between two samples, on average."},
+    {"pymalloc", 0, OPTION_FLAG_AT(struct run_options, pymalloc), .group = "Python",
+     .help = "With --heap: each object and buffer that Python allocates, not only the arenas that "
+             "its own allocator takes them from."},
     {"agent-memory", 0, OPTION_SIZE_AT(struct run_options, agent_memory), .placeholder = "BYTES",
      .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
      .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
@@ -130,6 +133,7 @@ static int run(struct invocation *inv)
         invocation_given(inv, "python") ? !o->python : !launch_is_python(inv->argv[0]);
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
+    session.pymalloc = o->pymalloc;
     session.agent_memory = o->agent_memory & ~4095ull;
     struct tracing tracing;
     rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);

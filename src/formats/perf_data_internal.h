@@ -14,6 +14,7 @@
 #include "unwind/map.h"
 
 #define PERF_CHAIN_MAX 4096     /* entries of a call chain that are used */
+#define PERF_MET 4096           /* frames remembered */
 #define PERF_ATTRS_MAX 256      /* events of a file */
 #define PERF_IDS_MAX (1u << 20) /* counters of all events */
 
@@ -76,6 +77,13 @@ struct perf_space {
     struct unwind_map unwind;
 };
 
+/* A frame that was looked for before: most addresses of a program are met again and again. */
+struct perf_met {
+    const struct perf_space *space; /* NULL: none */
+    uint64_t address;
+    uint32_t frame;
+};
+
 struct perf_data {
     struct import im;
     VECTOR(struct perf_attr) attrs;
@@ -100,6 +108,7 @@ struct perf_data {
     uint64_t last_root, last_address[PERF_CHAIN_MAX];
     uint32_t last_stack[PERF_CHAIN_MAX];
     uint64_t address[PERF_CHAIN_MAX];
+    struct perf_met met[PERF_MET];
     uint8_t rest[65536]; /* of a copied stack, as far as it had to be fetched */
 };
 

@@ -30,6 +30,7 @@ struct perf_space *perf_space_of(struct perf_data *d, uint32_t process)
 static void forget_last(struct perf_data *d)
 {
     d->last_len = 0;
+    memset(d->met, 0, sizeof d->met);
 }
 
 static void space_empty(struct perf_space *s)
@@ -200,13 +201,21 @@ int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64
     return 0;
 }
 
-uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint64_t address)
+static uint32_t find_frame(struct perf_data *d, const struct perf_space *s, uint64_t address)
 {
     size_t at = first_after(s, address);
     if (at >= s->maps.len || s->maps.data[at].start > address)
         return profile_frame_add(d->im.profile, d->unknown, address);
     const struct perf_mapping *m = &s->maps.data[at];
     return profile_frame_add(d->im.profile, m->module, address - m->bias);
+}
+
+uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint64_t address)
+{
+    struct perf_met *m = &d->met[hash_mix(address, 0) % PERF_MET];
+    if (m->space != s || m->address != address)
+        *m = (struct perf_met){s, address, find_frame(d, s, address)};
+    return m->frame;
 }
 
 /* The end of a copied stack, fetched when a walk gets that far. */

@@ -28,6 +28,7 @@ struct source {
     void *context;
 
     bool packed, member_open, ended;
+    bool moved; /* the file is to be read from `taken` on, but the descriptor is elsewhere */
     z_stream z;
     uint8_t *in; /* packed bytes */
 
@@ -45,7 +46,10 @@ static ssize_t take_raw(struct source *s, uint8_t *to, size_t len)
         memcpy(to, s->memory, (size_t)n);
         s->memory += n;
         s->memory_left -= (size_t)n;
+    } else if (s->moved && lseek(s->fd, (off_t)s->taken, SEEK_SET) < 0) {
+        n = -1;
     } else {
+        s->moved = false;
         do
             n = read(s->fd, to, len);
         while (n < 0 && errno == EINTR);
@@ -286,8 +290,8 @@ void source_seek(struct source *s, uint64_t offset)
     if (s->fd < 0) {
         s->memory = s->memory_start + s->offset;
         s->memory_left = s->size - s->offset;
-    } else if (lseek(s->fd, (off_t)s->offset, SEEK_SET) < 0) {
-        s->ended = true;
+    } else {
+        s->moved = true;
     }
     if (s->progress)
         s->progress(s->context, s->taken, s->size);

@@ -17,7 +17,7 @@
 #include "base/io.h"
 #include "live/live_internal.h"
 
-#define PRIORITY 10
+#define PRIORITY 5
 #define PATIENCE 8000000000ull /* ns beyond what it lingers */
 
 /* What the terminal and the shell say is for the collector; its pipe tells us the rest. Output of

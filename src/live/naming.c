@@ -2,13 +2,15 @@
 #include "live/naming.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "symbol/batch.h"
 #include "symbol/profile.h"
 
-#define AGAIN 5000000000ull /* ns after which just-in-time code is asked about again */
+#define AGAIN 5000000000ull   /* ns after which just-in-time code is asked about again */
+#define DETAIL 10000000000ull /* between two rounds through debug information */
 
 /* A location that was found; its strings are in the arena. */
 struct found {
@@ -21,12 +23,17 @@ struct answer {
 };
 
 struct naming {
-    size_t asked;   /* frames below were asked about */
-    uint64_t again; /* when just-in-time code was asked about last */
+    size_t asked;       /* frames below were asked about */
+    size_t detailed;    /* of them, with lines and inlined functions */
+    bool detail;        /* this round is for those */
+    uint64_t detail_at; /* when the next such round may be */
+    uint64_t again;     /* when just-in-time code was asked about last */
     struct symbol_batch *batch;
     struct arena arena;
     VECTOR(struct found) found;
     VECTOR(struct answer) answers;
+    struct map functions; /* (linkage name, module) -> function */
+    struct map replaced;  /* function -> the one that knows more */
 };
 
 struct naming *naming_new(void)
@@ -50,6 +57,8 @@ void naming_free(struct naming *n)
     clear(n);
     vector_release(&n->found);
     vector_release(&n->answers);
+    map_release(&n->functions);
+    map_release(&n->replaced);
     free(n);
 }
 
@@ -73,21 +82,36 @@ static void gather_modules(struct naming *n, const struct profile *p)
     }
 }
 
+/* Frames from `from` on, of which those below `fresh` only if they are just-in-time code without a
+ * name. */
+static void gather_frames(struct naming *n, const struct profile *p, size_t from, size_t fresh)
+{
+    for (size_t i = from; i < p->frames.len; i++) {
+        const struct profile_frame *f = &p->frames.data[i];
+        bool jit = p->modules.data[f->module].kind == CODE_JIT;
+        if (!f->address || profile_frame_is_named(p, (uint32_t)i))
+            continue;
+        if (n->detail || (!f->location_count && (i >= fresh || jit)))
+            symbol_batch_add(n->batch, f->module, f->address, (uint32_t)i);
+    }
+}
+
 bool naming_gather(struct naming *n, const struct profile *p)
 {
     uint64_t now = clock_now();
     bool again = now - n->again >= AGAIN;
     clear(n);
     n->batch = symbol_batch_new(p->modules.len);
-    for (size_t i = again ? 0 : n->asked; i < p->frames.len; i++) {
-        const struct profile_frame *f = &p->frames.data[i];
-        bool fresh = i >= n->asked, jit = p->modules.data[f->module].kind == CODE_JIT;
-        if (!f->location_count && f->address && (fresh || jit))
-            symbol_batch_add(n->batch, f->module, f->address, (uint32_t)i);
-    }
+    n->detail = false;
+    gather_frames(n, p, again ? 0 : n->asked, n->asked);
     n->asked = p->frames.len;
     if (again)
         n->again = now;
+    if (!symbol_batch_count(n->batch) && n->detailed < p->frames.len && now >= n->detail_at) {
+        n->detail = true;
+        gather_frames(n, p, n->detailed, n->detailed);
+        n->detailed = p->frames.len;
+    }
     if (!symbol_batch_count(n->batch))
         return false;
     gather_modules(n, p);
@@ -113,8 +137,46 @@ static void on_answer(void *context, size_t module, uint32_t frame,
 void naming_run(struct naming *n)
 {
     /* One child at a time: the target has the CPUs. What cannot be had stays without a name. */
-    struct symbol_options options = {.workers = 1};
+    struct symbol_options options = {.workers = 1, .no_debug_info = !n->detail};
     symbol_batch_run(n->batch, &options, on_answer, n, NULL);
+    if (n->detail)
+        n->detail_at = clock_now() + DETAIL;
+}
+
+/* A function is one function, whether it is known from a symbol table or with its file and line:
+ * what was known first becomes what is known now. */
+static uint32_t function_of(struct naming *n, struct profile *p, const struct found *f)
+{
+    uint64_t *known = map_get(&n->functions, hash_bytes(f->linkage, strlen(f->linkage)), f->module);
+    if (known && !n->detail)
+        return (uint32_t)*known;
+    uint32_t function =
+        profile_function_add(p, f->function, f->linkage, f->file, f->start_line, f->module);
+    if (known && *known != function) {
+        map_put(&n->replaced, *known, 0, function, NULL);
+        *known = function;
+    } else if (!known) {
+        map_put(&n->functions, hash_bytes(f->linkage, strlen(f->linkage)), f->module, function,
+                NULL);
+    }
+    return function;
+}
+
+/* Frames that were named with what has been replaced. */
+static void replace(struct naming *n, struct profile *p)
+{
+    for (uint32_t i = 0; n->replaced.len && i < p->frames.len; i++) {
+        const struct profile_frame *f = &p->frames.data[i];
+        if (f->location_count != 1)
+            continue;
+        struct profile_location at = p->locations.data[f->first_location];
+        const uint64_t *to = map_get(&n->replaced, at.function, 0);
+        if (!to)
+            continue;
+        at.function = (uint32_t)*to;
+        profile_frame_locate(p, i, &at, 1);
+    }
+    map_clear(&n->replaced);
 }
 
 void naming_apply(struct naming *n, struct profile *p)
@@ -122,16 +184,19 @@ void naming_apply(struct naming *n, struct profile *p)
     struct profile_location at[SYMBOL_INLINE_MAX];
     for (size_t i = 0; i < n->answers.len; i++) {
         const struct answer *a = &n->answers.data[i];
-        if (p->frames.data[a->frame].location_count)
+        if (p->frames.data[a->frame].location_count && !n->detail)
             continue;
         for (uint32_t k = 0; k < a->count; k++) {
             const struct found *f = &n->found.data[a->first + k];
-            at[k] = (struct profile_location){
-                profile_function_add(p, f->function, f->linkage, f->file, f->start_line, f->module),
-                f->line};
+            uint32_t function = k + 1 == a->count
+                                    ? function_of(n, p, f)
+                                    : profile_function_add(p, f->function, f->linkage, f->file,
+                                                           f->start_line, f->module);
+            at[k] = (struct profile_location){function, f->line};
         }
         profile_frame_locate(p, a->frame, at, a->count);
     }
+    replace(n, p);
     p->symbolized |= n->answers.len > 0;
     clear(n);
 }

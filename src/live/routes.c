@@ -10,11 +10,13 @@
 #include "capture/control.h"
 #include "live/download.h"
 #include "live/order.h"
+#include "live/top.h"
 #include "render/page.h"
 #include "render/view_json.h"
 
 #define ORDER_SECONDS 10
 #define ORDER_MAX 16384
+#define TOP_ROWS_MAX 1000
 
 static bool is_ready(const struct live *l, struct http_request *q)
 {
@@ -178,6 +180,22 @@ static void take_order(struct http_request *q, void *context)
     text_release(&answer);
 }
 
+static void send_top(struct http_request *q, void *context)
+{
+    struct live *l = context;
+    struct error err = {0};
+    struct text out = TEXT_INIT;
+    uint64_t pid, rows;
+    if (!is_ready(l, q) || !number_of(q, "pid", 0, &pid) || !number_of(q, "rows", 100, &rows))
+        return;
+    if (top_write(l->state, (int32_t)pid, rows < TOP_ROWS_MAX ? (unsigned)rows : TOP_ROWS_MAX, &out,
+                  &err))
+        http_reply_fault(q, &err);
+    else
+        http_reply_text(q, 200, "application/json", &out);
+    text_release(&out);
+}
+
 static void send_recording(struct http_request *q, void *context)
 {
     struct live *l = context;
@@ -189,6 +207,7 @@ static const struct http_route routes[] = {
     {HTTP_GET, "/api/snapshot", HTTP_ROLE_READ, send_snapshot, true, 0},
     {HTTP_GET, "/api/events", HTTP_ROLE_READ, join_events, false, 0},
     {HTTP_GET, "/api/views/{name}", HTTP_ROLE_READ, send_view, true, 0},
+    {HTTP_GET, "/api/top", HTTP_ROLE_READ, send_top, true, 0},
     {HTTP_GET, "/api/status", HTTP_ROLE_READ, send_status, true, 0},
     {HTTP_GET, "/api/recording", HTTP_ROLE_READ, send_recording, true, 0},
     {HTTP_POST, "/api/control", HTTP_ROLE_WRITE, take_order, true, ORDER_MAX},

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "live/follow.h"
 #include "live/naming.h"
@@ -22,6 +23,7 @@ struct state {
     struct naming *naming; /* of the thread that is in state_name */
     struct page *page;
     struct document *document; /* of the present sequence, or NULL */
+    uint64_t advanced;
 };
 
 int state_new(const char *recording, struct state **out, struct error *err)
@@ -82,6 +84,7 @@ static void advance_page(struct state *s, struct text *delta)
 int state_advance(struct state *s, bool last, struct text *delta, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
+    s->advanced = clock_now();
     int rc = follow_read(s->follow, last, err);
     if (rc > 0 || s->page)
         advance_page(s, delta);
@@ -150,6 +153,14 @@ static void keep_since(struct profile *copy, struct state_mark *m)
     m->len = copy->cells.len;
 }
 
+int state_copy(struct state *s, struct profile *into, struct error *err)
+{
+    pthread_mutex_lock(&s->lock);
+    int rc = profile_merge(into, follow_profile(s->follow), err);
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,
                void *context, struct error *err)
 {
@@ -162,9 +173,7 @@ int state_view_since(struct state *s, struct state_mark *mark, const char *name,
 {
     struct profile copy;
     profile_init(&copy);
-    pthread_mutex_lock(&s->lock);
-    int rc = profile_merge(&copy, follow_profile(s->follow), err);
-    pthread_mutex_unlock(&s->lock);
+    int rc = state_copy(s, &copy, err);
     if (!rc && mark)
         keep_since(&copy, mark);
     if (!rc)
@@ -179,6 +188,7 @@ void state_facts(struct state *s, struct state_facts *out)
     const struct profile *p = follow_profile(s->follow);
     *out = (struct state_facts){.sequence = s->page ? page_sequence(s->page) : 0,
                                 .duration = p->end > p->start ? p->end - p->start : 0,
+                                .advanced = s->advanced,
                                 .lost = profile_lost(p),
                                 .processes = p->processes.len,
                                 .complete = p->complete};

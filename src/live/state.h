@@ -27,6 +27,8 @@ struct state_document {
 struct state_document *state_document(struct state *s);
 void state_release_document(void *document);
 
+/* Everything as it is now, into a fresh profile. */
+int state_copy(struct state *s, struct profile *into, struct error *err);
 /* A view by its name; see views.h. */
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,
                void *context, struct error *err);
@@ -45,6 +47,7 @@ void state_mark_release(struct state_mark *m);
 struct state_facts {
     uint64_t sequence;
     uint64_t duration; /* ns */
+    uint64_t advanced; /* when the last step was, monotonic ns */
     uint64_t samples, lost;
     size_t processes, running;
     bool complete;

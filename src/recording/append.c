@@ -201,7 +201,14 @@ uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame)
     uint32_t stack = (uint32_t)*id;
     if (!added)
         return stack;
-    w->stack_count++;
+    if (w->stack_index.len > STACKS_REMEMBERED)
+        map_release(&w->stack_index);
+    return writer_stack_new(w, parent, frame);
+}
+
+uint32_t writer_stack_new(struct writer *w, uint32_t parent, uint32_t frame)
+{
+    uint32_t stack = w->stack_count++;
     struct run *run = &w->stacks;
     size_t before = run->body.len;
     if (!run->body.len)
@@ -209,8 +216,6 @@ uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame)
     writer_add_varint(&run->body, stack - parent);
     writer_add_signed(&run->body, (int64_t)frame - (int64_t)run->previous[0]);
     run->previous[0] = frame;
-    if (w->stack_index.len > STACKS_REMEMBERED)
-        map_release(&w->stack_index);
     writer_gathered(w, run->body.len - before);
     return stack;
 }

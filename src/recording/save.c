@@ -130,8 +130,8 @@ static void save_code(struct saver *s)
         }
     }
     for (uint32_t i = 1; i < p->stacks.len; i++)
-        s->stacks[i] = writer_stack(s->w, s->stacks[p->stacks.data[i].parent],
-                                    s->frames[p->stacks.data[i].frame]);
+        s->stacks[i] = writer_stack_new(s->w, s->stacks[p->stacks.data[i].parent],
+                                        s->frames[p->stacks.data[i].frame]);
     for (uint32_t i = 0; i < p->frames.len; i++)
         if (p->frames.data[i].location_count && !profile_frame_is_named(p, i))
             save_symbol(s, i);

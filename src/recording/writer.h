@@ -79,6 +79,8 @@ void writer_mapping(struct writer *w, uint32_t process, uint32_t module, uint64_
 uint32_t writer_frame(struct writer *w, uint32_t module, uint64_t address);
 uint32_t writer_frame_named(struct writer *w, uint32_t module, uint32_t function, uint32_t line);
 uint32_t writer_stack(struct writer *w, uint32_t parent, uint32_t frame); /* parent 0 is the root */
+/* The same for who has each stack once, and need not have it looked for. */
+uint32_t writer_stack_new(struct writer *w, uint32_t parent, uint32_t frame);
 void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thread, uint32_t stack,
                    uint64_t value);
 

@@ -1,11 +1,13 @@
 /* The head of the page's document: what ran, who took part, what is counted, what was lost. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "analyze/curves.h"
 #include "analyze/heap.h"
 #include "analyze/report.h"
+#include "base/memory.h"
 #include "render/page_internal.h"
 #include "render/view_json.h"
 
@@ -142,6 +144,32 @@ static void put_heaps(const struct profile *p, struct json *j)
     json_end(j);
 }
 
+/* By event and thread, so that a process tree needs no look at the cells. */
+static void put_sums(const struct profile *p, struct json *j)
+{
+    size_t threads = p->threads.len;
+    struct sent_cell *sums = memory_array(p->events.len * threads + 1, sizeof *sums);
+    for (size_t i = 0; i < p->cells.len; i++) {
+        const struct profile_cell *c = &p->cells.data[i];
+        sums[c->event * threads + c->thread].count += c->count;
+        sums[c->event * threads + c->thread].value += c->value;
+    }
+    json_key(j, "sums");
+    json_open_array(j);
+    for (size_t i = 0; i < p->events.len * threads; i++) {
+        if (!sums[i].count && !sums[i].value)
+            continue;
+        json_open_array(j);
+        json_uint(j, i / threads);
+        json_uint(j, i % threads);
+        json_uint(j, sums[i].count);
+        json_uint(j, sums[i].value);
+        json_end(j);
+    }
+    json_end(j);
+    free(sums);
+}
+
 static void put_accounting(const struct profile *p, struct json *j)
 {
     static const char *const reasons[LOSS_REASONS] = {"ring full", "throttled", "unreadable",
@@ -178,6 +206,7 @@ void page_facts(struct page *g, struct json *j)
     put_processes(p, j);
     put_threads(p, j);
     put_heaps(p, j);
+    put_sums(p, j);
     put_accounting(p, j);
     json_key(j, "notes");
     json_open_array(j);

@@ -192,7 +192,7 @@ int clickhouse_counts(struct store *s, const struct store_query *q, store_count_
                       void *context, struct error *err)
 {
     struct clickhouse *c = CLICKHOUSE_OF(s);
-    struct text sql = TEXT_INIT, where = TEXT_INIT, answer = TEXT_INIT;
+    struct text sql = TEXT_INIT, where = TEXT_INIT, columns = TEXT_INIT, answer = TEXT_INIT;
     struct row_reader r = {0};
     struct job job;
     uint64_t uid;
@@ -200,13 +200,17 @@ int clickhouse_counts(struct store *s, const struct store_query *q, store_count_
     if (rc)
         return rc;
     count_where(q, &where);
-    text_add(&sql, q->by_day ? "SELECT day" : "SELECT toUInt16(0)");
-    text_add(&sql, ", event, executable, name, sum(value) AS total");
-    clickhouse_from(&sql, c, uid, (enum clickhouse_kind)q->kind,
-                    q->by_day ? "day, event, executable, name, value"
-                              : "event, executable, name, value",
-                    where.data);
-    text_add(&sql, " GROUP BY event, executable, name");
+    /* A name that is the same in all rows need not be grouped by. */
+    text_add(&sql, q->by_day ? "SELECT day, " : "SELECT toUInt16(0), ");
+    if (q->event)
+        clickhouse_quote(&sql, q->event);
+    else
+        text_add(&sql, "event");
+    text_add(&sql, ", executable, name, sum(value) AS total");
+    text_format(&columns, "%s%sexecutable, name, value", q->by_day ? "day, " : "",
+                q->event ? "" : "event, ");
+    clickhouse_from(&sql, c, uid, (enum clickhouse_kind)q->kind, columns.data, where.data);
+    text_format(&sql, " GROUP BY %sexecutable, name", q->event ? "" : "event, ");
     if (q->by_day)
         text_add(&sql, ", day ORDER BY day");
     if (q->top)
@@ -226,6 +230,7 @@ int clickhouse_counts(struct store *s, const struct store_query *q, store_count_
     }
     text_release(&sql);
     text_release(&where);
+    text_release(&columns);
     return finish(&r, &answer, rc, err);
 }
 

@@ -114,13 +114,22 @@ static int count(struct clickhouse *c, uint64_t *out, struct error *err, const c
     return rc;
 }
 
-/* Rows of jobs that are gone may still be there for a while; they are nobody's. */
-static void of_living(struct text *out, const struct clickhouse *c)
+/* Rows of jobs that are gone may still be there for a while; they are nobody's. The first host
+ * alone knows which jobs there are, so they are named one by one. */
+static int of_living(struct text *out, struct clickhouse *c, struct error *err)
 {
-    text_format(out,
-                " AND uid IN (SELECT toUInt64(replaceAll(default_expression, '\\'', '')) FROM"
-                " system.columns WHERE database = '%s' AND name = 'uid' AND table LIKE 'job%%')",
-                c->database);
+    struct text answer = TEXT_INIT;
+    int rc =
+        clickhouse_format(c, &answer, err,
+                          "SELECT replaceAll(default_expression, '\\'', '') FROM system.columns"
+                          " WHERE database = '%s' AND name = 'uid' AND table LIKE 'job%%'",
+                          c->database);
+    text_add(out, " AND uid IN (0");
+    for (const char *at = answer.data; !rc && *at; at += strcspn(at, "\n") + 1)
+        text_format(out, ", %" PRIu64, (uint64_t)strtoull(at, NULL, 10));
+    text_add_char(out, ')');
+    text_release(&answer);
+    return rc;
 }
 
 /* Partitions go as wholes: what is of the day of the cut stays another day. */
@@ -164,16 +173,20 @@ static int note_idle(void *context, const struct job *job, struct error *err)
 static int wait_for_deletions(struct clickhouse *c, struct error *err)
 {
     const struct timespec pause = {.tv_nsec = 50000000};
-    uint64_t left = 1;
+    struct text sql = TEXT_INIT, answer = TEXT_INIT;
+    char **host = c->hosts;
     int rc = 0;
-    for (int i = 0; !rc && left && i < DELETION_TURNS; i++) {
-        left = 0;
-        rc = count(c, &left, err,
-                   "SELECT count() FROM system.mutations WHERE database = '%s' AND NOT is_done",
-                   c->database);
-        if (left)
+    text_format(&sql, "SELECT count() FROM system.mutations WHERE database = '%s' AND NOT is_done",
+                c->database);
+    for (int i = 0; !rc && *host && i < DELETION_TURNS; i++) {
+        rc = numbers(c, *host, sql.data, &answer, err);
+        if (!rc && strtoul(answer.data, NULL, 10))
             nanosleep(&pause, NULL);
+        else
+            host++;
     }
+    text_release(&sql);
+    text_release(&answer);
     return rc;
 }
 
@@ -183,13 +196,14 @@ static int drop_large(struct clickhouse *c, uint64_t max_bytes, struct store_rem
 {
     struct text sql = TEXT_INIT, answer = TEXT_INIT, living = TEXT_INIT;
     uint64_t sum = 0, cut = 0;
-    of_living(&living, c);
+    int rc = of_living(&living, c, err);
     text_format(&sql,
                 "SELECT time, value FROM (SELECT time, value FROM %s WHERE kind = %d%s UNION ALL"
                 " SELECT time, value FROM %s WHERE kind = %d%s) ORDER BY time DESC",
                 c->parts, KIND_RECORDING, living.data, c->sums, KIND_RECORDING, living.data);
     text_release(&living);
-    int rc = numbers(c, NULL, sql.data, &answer, err);
+    if (!rc)
+        rc = numbers(c, NULL, sql.data, &answer, err);
     for (char *at = answer.data, *end; !rc && *at; at = end + (*end == '\n')) {
         uint64_t time = strtoull(at, &end, 10);
         sum += strtoull(end, &end, 10);

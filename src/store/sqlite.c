@@ -168,6 +168,7 @@ static void close_store(struct store *store)
         sqlite3_finalize(s->statement[i]);
     sqlite3_close(s->db);
     sqlite_forget_names(s);
+    text_release(&s->scratch);
     free(s->path);
     free(s);
 }
@@ -212,6 +213,7 @@ static int open_store(const char *url, struct store **out, struct error *err)
     struct sqlite_store *s = memory_alloc(sizeof *s);
     s->store.ops = &store_sqlite;
     s->path = memory_strdup(path);
+    text_init(&s->scratch);
     mode_t mask = umask(077);
     int code = sqlite3_open_v2(path, &s->db,
                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |

@@ -56,21 +56,27 @@ static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sql
 static int remembered(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
                       const char *first, const char *second, int64_t *id, struct error *err)
 {
-    struct text whole = TEXT_INIT;
-    text_format(&whole, "%zu:%s%s%s", strlen(first), first, second ? "/" : "",
-                second ? second : "");
+    struct text *whole = &s->scratch;
+    char digits[24];
     if (s->names.len > NAMES_MAX)
         sqlite_forget_names(s);
-    uint32_t at = names_find(&s->names, whole.data);
+    /* The length first: no name can be taken for another one with its parts. */
+    text_clear(whole);
+    text_add_len(whole, digits, (size_t)snprintf(digits, sizeof digits, "%zu:", strlen(first)));
+    text_add(whole, first);
+    if (second) {
+        text_add_char(whole, '/');
+        text_add(whole, second);
+    }
+    uint32_t at = names_find(&s->names, whole->data);
     int rc = 0;
     if (at != NAMES_NONE) {
         *id = s->node_id[at];
     } else if (!(rc = number_of(s, get, put, first, second, id, err))) {
-        at = names_add(&s->names, whole.data);
+        at = names_add(&s->names, whole->data);
         s->node_id = vector_reserve_raw(s->node_id, &s->node_cap, (size_t)at + 1, sizeof *id);
         s->node_id[at] = *id;
     }
-    text_release(&whole);
     return rc;
 }
 
@@ -79,26 +85,59 @@ static int event_number(struct sqlite_store *s, const char *name, int64_t *id, s
     return remembered(s, SQL_EVENT_GET, SQL_EVENT_PUT, name, NULL, id, err);
 }
 
+struct numbered {
+    int64_t kind, event, node, value;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct numbered *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
+}
+
+/* Names into numbers, in the order in which the table has its rows. */
+static int number_counts(struct sqlite_store *s, const struct batch *b, struct numbered *out,
+                         struct error *err)
+{
+    const char *last = NULL;
+    int64_t event = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < b->counts.len; i++) {
+        const struct batch_count *c = &b->counts.data[i];
+        out[i] = (struct numbered){.kind = c->kind, .value = c->value};
+        if (!last || strcmp(last, c->event) != 0)
+            rc = event_number(s, c->event, &event, err);
+        last = c->event;
+        out[i].event = event;
+        if (!rc)
+            rc = remembered(s, SQL_NODE_GET, SQL_NODE_PUT, c->executable, c->name, &out[i].node,
+                            err);
+    }
+    qsort(out, b->counts.len, sizeof *out, by_key);
+    return rc;
+}
+
 static int add_counts(struct sqlite_store *s, const struct batch *b, struct error *err)
 {
     sqlite3_stmt *st = sqlite_prepare(s, SQL_COUNT_ADD, err);
-    int rc = st ? 0 : err->fault;
+    if (!st)
+        return err->fault;
+    struct numbered *rows = memory_array(b->counts.len + 1, sizeof *rows);
+    int rc = number_counts(s, b, rows, err);
+    sqlite3_bind_int64(st, 1, b->job);
+    sqlite3_bind_int64(st, 4, store_day(b->time));
     for (size_t i = 0; !rc && i < b->counts.len; i++) {
-        const struct batch_count *c = &b->counts.data[i];
-        int64_t event = 0, node = 0;
-        rc = event_number(s, c->event, &event, err);
-        if (!rc)
-            rc = remembered(s, SQL_NODE_GET, SQL_NODE_PUT, c->executable, c->name, &node, err);
-        if (rc)
-            break;
-        sqlite3_bind_int64(st, 1, b->job);
-        sqlite3_bind_int64(st, 2, c->kind);
-        sqlite3_bind_int64(st, 3, event);
-        sqlite3_bind_int64(st, 4, store_day(b->time));
-        sqlite3_bind_int64(st, 5, node);
-        sqlite3_bind_int64(st, 6, c->value);
+        sqlite3_bind_int64(st, 2, rows[i].kind);
+        sqlite3_bind_int64(st, 3, rows[i].event);
+        sqlite3_bind_int64(st, 5, rows[i].node);
+        sqlite3_bind_int64(st, 6, rows[i].value);
         rc = sqlite_step(s, st, "add counts", err);
     }
+    free(rows);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <sqlite3.h>
 
 #include "base/map.h"
+#include "base/text.h"
 #include "store/store_internal.h"
 
 enum sqlite_statement {
@@ -53,6 +54,7 @@ struct sqlite_store {
     struct names names;
     int64_t *node_id; /* by index of `names` */
     size_t node_cap;
+    struct text scratch;
 };
 
 #define SQLITE_OF(s) ((struct sqlite_store *)(s))

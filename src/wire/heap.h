@@ -31,6 +31,7 @@
 #define HEAP_VERSION 2
 
 #define HEAP_DEPTH 512
+#define HEAP_PYTHON_DEPTH 256 /* Python frames of a stack, at most */
 #define HEAP_THREADS 16384u
 #define HEAP_BUCKETS 65536u
 #define HEAP_RANGES 16384u
@@ -110,14 +111,17 @@ struct heap_slot {
     uint64_t spare;
 } __attribute__((aligned(64)));
 
-/* Entry 0 stands for all that found no room. */
+/* Entry 0 stands for all that found no room. Behind its addresses a stack has its Python frames,
+ * two words each: the code object; instruction (32 bits) | end of the stamp (28) | flags (4). What
+ * the code object is stands in a SEGMENT_CODE of the process. */
 struct heap_stack {
     uint64_t hash;
     uint32_t next;  /* in its bucket; 0 ends it */
     uint32_t first; /* in units of 4 words */
     uint16_t count; /* set last */
     uint8_t reason; /* enum unwind_reason */
-    uint8_t spare[3];
+    uint8_t python_whole;
+    uint16_t python;      /* frames; those of Python are not in `count` */
     uint16_t interrupted; /* index of the one that a signal interrupted, or 0 */
 };
 
@@ -163,6 +167,7 @@ struct heap_tree {
 };
 
 #define HEAP_TREE_SHIFT 16
+#define HEAP_STAMP_MASK 0xfffffffull /* of a stamp in a Python frame */
 
 static inline int64_t heap_tree_bytes(int64_t word)
 {

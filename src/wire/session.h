@@ -34,6 +34,8 @@
 #define SESSION_HEAP_MEMORY "SONDE_SESSION_HEAP_MEMORY"     /* bytes of addresses for the tables */
 #define SESSION_HEAP_TREE "SONDE_SESSION_HEAP_TREE"         /* a file to map: struct heap_tree */
 
+#define SESSION_PYMALLOC "SONDE_SESSION_PYMALLOC" /* each object of Python's, not only arenas */
+
 #define SESSION_MAGIC 0x316573736e6f73ull /* "sonsse1" */
 #define SESSION_VERSION 1
 #define SESSION_RATE_DEFAULT 100

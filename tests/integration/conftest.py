@@ -170,3 +170,18 @@ def public_target(nobody, target):
         copy.chmod(0o755)
         return copy
     return find
+
+
+@pytest.fixture
+def serve(sonde_path, environment, tmp_path):
+    """serve("--rate", 10, store=url) -> engines.Serve, a server of jobs; ended with the test."""
+    from engines import Serve
+    running = []
+
+    def start(*options, **more):
+        running.append(Serve(sonde_path, environment, tmp_path / f"serve{len(running)}", *options,
+                             **more))
+        return running[-1]
+    yield start
+    for server in running:
+        server.kill()

@@ -11,9 +11,15 @@ import { CallTree } from './data/tree.ts';
 import { defaultValue, valueKinds, type ValueKind } from './data/values.ts';
 import { route } from './route.ts';
 
-interface Held {
-  recording: Recording;
-  tree: CallTree;
+/** The tree is built when a view first asks for it. */
+class Held {
+  private built: CallTree | null = null;
+
+  constructor(readonly recording: Recording) {}
+
+  get tree(): CallTree {
+    return (this.built ??= new CallTree(this.recording));
+  }
 }
 
 export const held = signal<Held | null>(null);
@@ -31,14 +37,13 @@ const reader: Reader = {
   whole(doc) {
     const recording = new Recording();
     recording.apply(doc);
-    held.value = { recording, tree: new CallTree(recording) };
+    held.value = new Held(recording);
     version.value++;
   },
   delta(doc) {
     const recording = held.peek()?.recording;
     if (!recording) return;
     recording.apply(doc);
-    held.peek()!.tree.update();
     if (recording.cells.length + recording.times.length > ROWS_MOST) void source.refresh?.();
     version.value++;
   },
@@ -56,7 +61,7 @@ export async function load(): Promise<void> {
     if (other) {
       const recording = new Recording();
       recording.apply(other);
-      base.value = { recording, tree: new CallTree(recording) };
+      base.value = new Held(recording);
     }
   } catch (error) {
     fault.value = error instanceof Error ? error.message : String(error);
@@ -79,11 +84,17 @@ export const kind = computed<ValueKind | undefined>(() => {
     (recording.value ? defaultValue(kinds.value, recording.value) : undefined);
 });
 
+/** Parts of the route that sums depend on: as texts, so that other changes of it cost nothing. */
+const chosenTasks = computed(() => `${route.value.processes.join('.')}/${route.value.threads.join('.')}`);
+const chosenRange = computed(() => route.value.range?.join('~') ?? '');
+const query = computed(() => route.value.query);
+
 /** By thread: is it chosen? null: all are. */
 export const threadMask = computed<Uint8Array | null>(() => {
   version.value;
+  chosenTasks.value;
   const r = recording.value;
-  const { processes, threads } = route.value;
+  const { processes, threads } = route.peek();
   if (!r || (!processes.length && !threads.length)) return null;
   const mask = new Uint8Array(r.head.threads.length);
   r.head.threads.forEach((t, i) => {
@@ -102,7 +113,8 @@ export function choiceOf(k: ValueKind | undefined, r: Recording, mask: Uint8Arra
 export const choice = computed<Choice | null>(() => {
   version.value;
   const r = recording.value;
-  return r ? choiceOf(kind.value, r, threadMask.value, route.value.range) : null;
+  const range = chosenRange.value ? route.peek().range : null;
+  return r ? choiceOf(kind.value, r, threadMask.value, range) : null;
 });
 
 export const comparing = computed(() => base.value !== null && route.value.compare);
@@ -139,12 +151,11 @@ export const beforeRows = computed<Map<number, FunctionRow> | null>(() =>
 
 /** The search as an expression, a part of a name if it is none; null: nothing is searched. */
 export const pattern = computed<RegExp | null>(() => {
-  const { query } = route.value;
-  if (!query) return null;
+  if (!query.value) return null;
   try {
-    return new RegExp(query, 'i');
+    return new RegExp(query.value, 'i');
   } catch {
-    return new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'i');
+    return new RegExp(query.value.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'i');
   }
 });
 

@@ -90,6 +90,8 @@ export interface Head {
   processes: ProcessHead[];
   threads: ThreadHead[];
   heaps: HeapHead[];
+  /** Event, thread, count and value of all that was counted. */
+  sums?: [number, number, number, number][];
   losses: { event: number; thread: number; reason: string; count: number }[];
   lost: number;
   cost: {
@@ -112,6 +114,8 @@ export interface Doc {
   head: Head;
   /** A column that the document does not have is empty. */
   column(name: string): Float64Array;
+  /** The same for numbers that fit into 32 bits. */
+  words(name: string): Uint32Array;
 }
 
 const MAGIC = 0x31445053; // "SPD1"
@@ -122,21 +126,24 @@ function unzigzag(v: number): number {
   return v % 2 ? -half - 1 : half;
 }
 
-/** One column; throws if the bytes do not hold that many rows. */
-export function decodeColumn(bytes: Uint8Array, rows: number, coding: string): Float64Array {
-  if (rows > bytes.length) throw new Error('a column of the document is cut short');
-  const out = new Float64Array(rows);
+const CUT = 'a column of the document is cut short';
+
+/** One column into `out`; throws if the bytes do not hold that many rows. */
+export function decodeInto<T extends Uint32Array | Float64Array>(bytes: Uint8Array, coding: string, out: T): T {
+  const rows = out.length;
+  if (rows > bytes.length) throw new Error(CUT);
   const delta = coding === 'delta';
   const signed = delta || coding === 'signed';
   let at = 0;
   let last = 0;
   for (let i = 0; i < rows; i++) {
-    let byte = bytes[at++];
-    let v = byte & 0x7f;
-    if (byte >= 0x80) {
+    let v = bytes[at++];
+    if (v >= 0x80) {
+      v &= 0x7f;
       let scale = 0x80;
+      let byte;
       do {
-        if (at >= bytes.length) throw new Error('a column of the document is cut short');
+        if (at >= bytes.length) throw new Error(CUT);
         byte = bytes[at++];
         v += (byte & 0x7f) * scale;
         scale *= 0x80;
@@ -145,8 +152,13 @@ export function decodeColumn(bytes: Uint8Array, rows: number, coding: string): F
     if (signed) v = unzigzag(v);
     out[i] = delta ? (last += v) : v;
   }
-  if (at > bytes.length) throw new Error('a column of the document is cut short');
+  if (at > bytes.length) throw new Error(CUT);
   return out;
+}
+
+export function decodeColumn(bytes: Uint8Array, rows: number, coding: string): Float64Array {
+  if (rows > bytes.length) throw new Error(CUT);
+  return decodeInto(bytes, coding, new Float64Array(rows));
 }
 
 export function decode(bytes: Uint8Array): Doc {
@@ -169,6 +181,12 @@ export function decode(bytes: Uint8Array): Doc {
     column(name) {
       const place = places.get(name);
       return place ? decodeColumn(place.bytes, place.rows, place.coding) : new Float64Array(0);
+    },
+    words(name) {
+      const place = places.get(name);
+      if (!place) return new Uint32Array(0);
+      if (place.rows > place.bytes.length) throw new Error(CUT);
+      return decodeInto(place.bytes, place.coding, new Uint32Array(place.rows));
     },
   };
 }

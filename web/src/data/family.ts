@@ -19,6 +19,14 @@ export interface ProcessRow {
 export function byThread(r: Recording, choice: Choice): { value: Float64Array; count: Float64Array } {
   const value = new Float64Array(r.head.threads.length);
   const count = new Float64Array(r.head.threads.length);
+  if (!choice.range && !choice.threads && r.head.sums) {
+    for (const [event, thread, n, v] of r.head.sums) {
+      if (!choice.events[event]) continue;
+      value[thread] += v;
+      count[thread] += n;
+    }
+    return { value, count };
+  }
   forEachRow(r, choice, (_s, _c, _e, thread, n, v) => {
     value[thread] += v;
     count[thread] += n;

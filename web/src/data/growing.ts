@@ -28,8 +28,13 @@ export class Growing<T extends Uint32Array | Float64Array | Uint8Array | Int32Ar
     this.length = Math.max(this.length, at + values.length);
   }
 
-  append(values: ArrayLike<number>): void {
-    this.putAt(this.length, values);
+  append(values: T): void {
+    if (this.length) {
+      this.putAt(this.length, values);
+      return;
+    }
+    this.data = values;
+    this.length = values.length;
   }
 
   clear(): void {
@@ -37,6 +42,6 @@ export class Growing<T extends Uint32Array | Float64Array | Uint8Array | Int32Ar
   }
 }
 
-export const words = (size = 16) => new Growing((n) => new Uint32Array(n), size);
-export const floats = (size = 16) => new Growing((n) => new Float64Array(n), size);
-export const bytes = (size = 16) => new Growing((n) => new Uint8Array(n), size);
+export const words = (size = 16) => new Growing<Uint32Array>((n) => new Uint32Array(n), size);
+export const floats = (size = 16) => new Growing<Float64Array>((n) => new Float64Array(n), size);
+export const bytes = (size = 16) => new Growing<Uint8Array>((n) => new Uint8Array(n), size);

@@ -8,62 +8,76 @@ export interface Level {
   width: Float64Array;
 }
 
-export interface Layout {
-  sums: Sums;
-  levels: Level[];
-  whole: number;
-  /** By node: the start of its box, or -1. */
-  start: Float64Array;
-  width: Float64Array;
+/** Levels are laid out when they are first looked at: most of a large graph never is. */
+export class Layout {
+  readonly depth: number; // how many levels there are
+  readonly whole: number;
+  private readonly at: Float64Array; // by node: the start of its box
+  private readonly levels: Level[];
+
+  constructor(readonly sums: Sums, readonly width: Float64Array) {
+    this.whole = width[0];
+    this.depth = deepest(sums, width);
+    this.at = new Float64Array(width.length);
+    this.levels = [{ node: Uint32Array.of(0), start: Float64Array.of(0), width: Float64Array.of(this.whole) }];
+  }
+
+  level(depth: number): Level {
+    const { start, list } = childrenOf(this.sums.tree, this.width.length);
+    for (let last; (last = this.levels.length - 1) < depth; )
+      this.levels.push(nextLevel(this.levels[last], start, list, this.at, this.width));
+    return this.levels[depth];
+  }
+
+  /** Where a node's box starts, or -1 if it has none. */
+  start(node: number): number {
+    if (node && !(this.width[node] > 0)) return -1;
+    this.level(this.sums.tree.depth.data[node]);
+    return this.at[node];
+  }
+}
+
+function deepest(sums: Sums, width: Float64Array): number {
+  const depth = sums.tree.depth.data;
+  let most = 0;
+  for (let i = 1; i < width.length; i++) if (width[i] > 0 && depth[i] > most) most = depth[i];
+  return most + 1;
 }
 
 /** Widths are totals, or those given (of a comparison: the larger side, summed up). */
 export function layOut(sums: Sums, width: Float64Array = sums.total): Layout {
-  const length = width.length;
-  const { start, list } = childrenOf(sums.tree, length);
-  const at = new Float64Array(length).fill(-1);
-  const levels: Level[] = [];
-  let row: Uint32Array = Uint32Array.of(0);
-  at[0] = 0;
-  while (row.length) {
-    levels.push(makeLevel(row, at, width));
-    row = nextRow(row, start, list, at, width);
-  }
-  return { sums, levels, whole: width[0], start: at, width };
+  return new Layout(sums, width);
 }
 
-function makeLevel(row: Uint32Array, at: Float64Array, width: Float64Array): Level {
-  const level = {
-    node: row,
-    start: new Float64Array(row.length),
-    width: new Float64Array(row.length),
-  };
-  for (let i = 0; i < row.length; i++) {
-    level.start[i] = at[row[i]];
-    level.width[i] = width[row[i]];
-  }
-  return level;
-}
-
-function nextRow(row: Uint32Array, start: Uint32Array, list: Uint32Array, at: Float64Array,
-  width: Float64Array): Uint32Array {
+function nextLevel(level: Level, start: Uint32Array, list: Uint32Array, at: Float64Array, width: Float64Array): Level {
+  const row = level.node;
   let size = 0;
   for (let i = 0; i < row.length; i++) size += start[row[i] + 1] - start[row[i]];
-  const next = new Uint32Array(size);
+  const node = new Uint32Array(size);
+  const starts = new Float64Array(size);
+  const widths = new Float64Array(size);
   let filled = 0;
   for (let i = 0; i < row.length; i++) {
     const parent = row[i];
     const first = filled;
-    for (let k = start[parent]; k < start[parent + 1]; k++)
-      if (width[list[k]] > 0) next[filled++] = list[k];
-    if (filled - first > 1) sortByWidth(next, first, filled, width);
-    let x = at[parent];
+    for (let k = start[parent]; k < start[parent + 1]; k++) {
+      const w = width[list[k]];
+      if (w > 0) {
+        node[filled] = list[k];
+        widths[filled++] = w;
+      }
+    }
+    if (filled - first > 1) {
+      sortByWidth(node, first, filled, width);
+      for (let k = first; k < filled; k++) widths[k] = width[node[k]];
+    }
+    let x = level.start[i];
     for (let k = first; k < filled; k++) {
-      at[next[k]] = x;
-      x += width[next[k]];
+      starts[k] = at[node[k]] = x;
+      x += widths[k];
     }
   }
-  return next.subarray(0, filled);
+  return { node: node.subarray(0, filled), start: starts.subarray(0, filled), width: widths.subarray(0, filled) };
 }
 
 function sortByWidth(row: Uint32Array, from: number, to: number, width: Float64Array): void {
@@ -93,8 +107,8 @@ export function firstAfter(level: Level, x: number, from = 0): number {
 
 /** The box at (depth, x), or -1. */
 export function nodeAt(layout: Layout, depth: number, x: number): number {
-  const level = layout.levels[depth];
-  if (!level) return -1;
+  if (depth < 0 || depth >= layout.depth) return -1;
+  const level = layout.level(depth);
   const i = firstAfter(level, x);
   return i < level.node.length && level.start[i] <= x ? level.node[i] : -1;
 }

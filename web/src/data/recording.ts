@@ -32,17 +32,17 @@ class Rows {
   }
 
   add(doc: Doc, prefix: string): void {
-    const event = doc.column(`${prefix}.event`);
+    const event = doc.words(`${prefix}.event`);
     const count = doc.column(`${prefix}.count`);
     const value = doc.column(`${prefix}.value`);
-    const periods = doc.head.events.map((e) => e.period);
+    const periods = Float64Array.from(doc.head.events, (e) => e.period);
     for (let i = 0; i < value.length; i++) value[i] += count[i] * periods[event[i]];
     this.event.append(event);
-    this.thread.append(doc.column(`${prefix}.thread`));
-    this.stack.append(doc.column(`${prefix}.stack`));
+    this.thread.append(doc.words(`${prefix}.thread`));
+    this.stack.append(doc.words(`${prefix}.stack`));
     this.count.append(count);
     this.value.append(value);
-    this.bucket.append(doc.column(`${prefix}.bucket`));
+    this.bucket.append(doc.words(`${prefix}.bucket`));
   }
 }
 
@@ -68,6 +68,7 @@ export class Recording {
   stackParent = words();
   stackFrame = words();
 
+  /** Of the whole recording; `code` must have been called. */
   cells = new Rows();
   times = new Rows();
   /** Rows of time that were folded up to an ancestor have the lowest bit of `stack` set. */
@@ -77,6 +78,7 @@ export class Recording {
   /** Frames that had names before got others: trees must be built anew. */
   renamed = 0;
   sequence = 0;
+  private pending: Doc | null = null;
 
   apply(doc: Doc): void {
     const { head } = doc;
@@ -85,11 +87,21 @@ export class Recording {
     if (!head.tables) head.tables = tables;
     this.sequence = head.sequence;
     this.takeNames(doc);
+    this.takeTimes(doc);
+    this.takeCurves(doc);
+    this.code();
+    this.pending = doc;
+    if (head.delta) this.code();
+  }
+
+  /** Frames, stacks and their sums are the large part: they are read when a view first needs them. */
+  code(): void {
+    const doc = this.pending;
+    if (!doc) return;
+    this.pending = null;
     this.takeFrames(doc);
     this.takeStacks(doc);
-    this.takeTimes(doc);
     this.cells.add(doc, 'cell');
-    this.takeCurves(doc);
   }
 
   symbolText(symbol: number): string {
@@ -116,41 +128,53 @@ export class Recording {
   private takeNames(doc: Doc): void {
     const { from, strings } = doc.head;
     for (let i = 0; i < strings.length; i++) this.strings[from.strings + i] = strings[i];
-    const text = (column: string) => Array.from(doc.column(column), (s) => this.strings[s] ?? '');
+    const text = (column: string) => Array.from(doc.words(column), (s) => this.strings[s] ?? '');
     const put = (to: unknown[], values: unknown[]) => {
       for (let i = 0; i < values.length; i++) to[from.modules + i] = values[i];
     };
     put(this.moduleName, text('module.name'));
     put(this.modulePath, text('module.path'));
     put(this.moduleNote, text('module.note'));
-    put(this.moduleKind, Array.from(doc.column('module.kind')));
-    this.symbolName.putAt(from.symbols, doc.column('symbol.name'));
-    this.symbolModule.putAt(from.symbols, doc.column('symbol.module'));
-    this.symbolFile.putAt(from.symbols, doc.column('symbol.file'));
-    this.symbolLine.putAt(from.symbols, doc.column('symbol.line'));
-    this.symbolNameless.putAt(from.symbols, doc.column('symbol.nameless'));
+    put(this.moduleKind, Array.from(doc.words('module.kind')));
+    this.symbolName.putAt(from.symbols, doc.words('symbol.name'));
+    this.symbolModule.putAt(from.symbols, doc.words('symbol.module'));
+    this.symbolFile.putAt(from.symbols, doc.words('symbol.file'));
+    this.symbolLine.putAt(from.symbols, doc.words('symbol.line'));
+    this.symbolNameless.putAt(from.symbols, doc.words('symbol.nameless'));
   }
 
   private takeFrames(doc: Doc): void {
-    const at = doc.column('frame.at');
-    const steps = doc.column('frame.steps');
+    const at = doc.words('frame.at');
+    const steps = doc.words('frame.steps');
     let first = this.stepSymbol.length;
-    this.stepSymbol.append(doc.column('step.symbol'));
-    this.stepLine.append(doc.column('step.line'));
+    this.stepSymbol.append(doc.words('step.symbol'));
+    this.stepLine.append(doc.words('step.line'));
+    const known = this.frameFirst.length;
+    const length = at.reduce((most, frame) => Math.max(most, frame + 1), known);
+    for (const column of [this.frameFirst, this.frameSteps]) {
+      column.reserve(length);
+      column.length = length;
+    }
     for (let i = 0; i < at.length; i++) {
-      if (at[i] < this.frameFirst.length) this.renamed++;
-      this.frameFirst.putAt(at[i], [first]);
-      this.frameSteps.putAt(at[i], [steps[i]]);
+      if (at[i] < known) this.renamed++;
+      this.frameFirst.data[at[i]] = first;
+      this.frameSteps.data[at[i]] = steps[i];
       first += steps[i];
     }
   }
 
   private takeStacks(doc: Doc): void {
     const { from } = doc.head;
-    const up = doc.column('stack.up');
+    const up = doc.words('stack.up');
     for (let i = 0; i < up.length; i++) up[i] = Math.max(0, from.stacks + i - up[i]);
-    this.stackParent.putAt(from.stacks, up);
-    this.stackFrame.putAt(from.stacks, doc.column('stack.frame'));
+    const frame = doc.words('stack.frame');
+    if (from.stacks) {
+      this.stackParent.putAt(from.stacks, up);
+      this.stackFrame.putAt(from.stacks, frame);
+    } else {
+      this.stackParent.append(up);
+      this.stackFrame.append(frame);
+    }
   }
 
   private takeTimes(doc: Doc): void {

@@ -1,6 +1,7 @@
 // Curves computed from rows of time, and curves of several sources on one axis.
 
 import type { Curve, Recording } from './recording.ts';
+import { waitEvents } from './sums.ts';
 
 export interface Usage {
   times: number[];
@@ -16,12 +17,16 @@ export function usage(r: Recording, events: number[], mask: Uint8Array | null, m
   const steps = Math.max(1, Math.floor(extent / Math.max(least, extent / most)));
   const step = extent / steps;
   const sums = new Float64Array(steps);
+  const waits = waitEvents(r);
+  const ns = events.length > 0 && r.head.events[events[0]].unit === 'ns';
   const { event, thread, bucket, value } = r.times;
   for (let i = 0; i < r.times.length; i++) {
     if (!chosen[event.data[i]] || (mask && !mask[thread.data[i]])) continue;
-    sums[Math.min(steps - 1, Math.floor((bucket.data[i] * r.width) / step))] += value.data[i];
+    // A wait begins in its bucket; samples stand for the time before.
+    const length = ns ? value.data[i] : 0;
+    const at = waits[event.data[i]] ? bucket.data[i] * r.width + length : (bucket.data[i] + 1) * r.width;
+    spread(sums, step, at - length, Math.min(extent, at), value.data[i]);
   }
-  const ns = events.length > 0 && r.head.events[events[0]].unit === 'ns';
   const times: number[] = [];
   const values: number[] = [];
   for (let i = 0; i < steps; i++) {
@@ -29,6 +34,19 @@ export function usage(r: Recording, events: number[], mask: Uint8Array | null, m
     values.push(ns ? sums[i] / step : (sums[i] * 1e9) / step);
   }
   return { times, values };
+}
+
+/** Over the steps that a time lies in, each by its part of it. */
+function spread(sums: Float64Array, step: number, from: number, end: number, value: number): void {
+  const last = Math.min(sums.length - 1, Math.max(0, Math.ceil(end / step) - 1));
+  const start = Math.max(0, from);
+  const first = Math.min(last, Math.floor(start / step));
+  if (first === last || end <= start) {
+    sums[last] += value;
+    return;
+  }
+  for (let i = first; i <= last; i++)
+    sums[i] += (value * (Math.min(end, (i + 1) * step) - Math.max(start, i * step))) / (end - start);
 }
 
 /** The value of a curve at each of the times: that of the last point not after it. */

@@ -28,6 +28,7 @@ export function forEachRow(
     bucket: number) => void,
 ): void {
   const timed = choice.range !== null;
+  if (!timed) r.code();
   const rows = timed ? r.times : r.cells;
   const event = rows.event.data;
   const thread = rows.thread.data;
@@ -57,17 +58,19 @@ export function sum(tree: CallTree, choice: Choice): Sums {
   const byStack = new Float64Array(stacks);
   const byStackCount = new Float64Array(stacks);
   const extra: [number, number, number][] = [];
-  forEachRow(r, choice, (stack, cut, event, _thread, count, value) => {
-    if (cut || (waits && waits[event])) {
-      let node = cut ? tree.under(stack) : tree.nodeOf(stack);
-      if (waits && waits[event]) node = tree.waiting(node, event);
-      extra.push([node, count, value]);
-      return;
-    }
-    byStack[stack] += value;
-    byStackCount[stack] += count;
-  });
-  if (byStack[0] || byStackCount[0]) tree.nodeOf(0);
+  if (choice.range || waits)
+    forEachRow(r, choice, (stack, cut, event, _thread, count, value) => {
+      if (cut || (waits && waits[event])) {
+        let node = cut ? tree.under(stack) : tree.nodeOf(stack);
+        if (waits && waits[event]) node = tree.waiting(node, event);
+        extra.push([node, count, value]);
+        return;
+      }
+      byStack[stack] += value;
+      byStackCount[stack] += count;
+    });
+  else addCells(r, choice, byStack, byStackCount);
+  if (byStack[0] || byStackCount[0]) extra.push([tree.nodeOf(0), byStackCount[0], byStack[0]]);
   const n = tree.length;
   const self = new Float64Array(n);
   const selfCount = new Float64Array(n);
@@ -76,12 +79,28 @@ export function sum(tree: CallTree, choice: Choice): Sums {
     self[nodes[i]] += byStack[i];
     selfCount[nodes[i]] += byStackCount[i];
   }
-  if (byStack[0] || byStackCount[0]) extra.push([tree.nodeOf(0), byStackCount[0], byStack[0]]);
   for (const [node, count, value] of extra) {
     self[node] += value;
     selfCount[node] += count;
   }
   return addUp(tree, self, selfCount);
+}
+
+/** The loop that millions of cells go through. */
+function addCells(r: Recording, choice: Choice, value: Float64Array, count: Float64Array): void {
+  const { cells } = r;
+  const n = cells.length;
+  const { events, threads } = choice;
+  const event = cells.event.data;
+  const thread = cells.thread.data;
+  const stack = cells.stack.data;
+  const values = cells.value.data;
+  const counts = cells.count.data;
+  for (let i = 0; i < n; i++) {
+    if (!events[event[i]] || (threads && !threads[thread[i]])) continue;
+    value[stack[i]] += values[i];
+    count[stack[i]] += counts[i];
+  }
 }
 
 export function addUp(tree: NodeTree, self: Float64Array, selfCount: Float64Array): Sums {
@@ -104,8 +123,28 @@ export interface FunctionRow {
   totalCount: number;
 }
 
+export interface Children {
+  start: Uint32Array;
+  list: Uint32Array;
+}
+
+const children = new WeakMap<NodeTree, { length: number; generation: number; of: Children; outer: Uint8Array | null }>();
+
+function known(tree: NodeTree, length: number) {
+  let found = children.get(tree);
+  if (!found || found.length !== length || found.generation !== tree.generation) {
+    found = { length, generation: tree.generation, of: makeChildren(tree, length), outer: null };
+    children.set(tree, found);
+  }
+  return found;
+}
+
 /** Children in CSR form: those of node n are list[start[n]] ... list[start[n + 1]]. */
-export function childrenOf(tree: NodeTree, length: number): { start: Uint32Array; list: Uint32Array } {
+export function childrenOf(tree: NodeTree, length: number): Children {
+  return known(tree, length).of;
+}
+
+function makeChildren(tree: NodeTree, length: number): Children {
   const parent = tree.parent.data;
   const start = new Uint32Array(length + 2);
   for (let i = 1; i < length; i++) start[parent[i] + 2]++;
@@ -115,54 +154,74 @@ export function childrenOf(tree: NodeTree, length: number): { start: Uint32Array
   return { start: start.subarray(0, length + 1), list };
 }
 
+/** Symbols as numbers from 0 up: those that are no function stand after those that are. */
+function dense(tree: NodeTree, length: number): { of: Uint32Array; symbols: number[] } {
+  const functions = tree.recording.symbolName.length;
+  const special = new Map<number, number>();
+  const symbols: number[] = [];
+  const of = new Uint32Array(length);
+  for (let i = 0; i < length; i++) {
+    const symbol = tree.symbol.data[i];
+    if (symbol < functions) of[i] = symbol;
+    else {
+      let number = special.get(symbol);
+      if (number === undefined) {
+        special.set(symbol, (number = functions + symbols.length));
+        symbols.push(symbol);
+      }
+      of[i] = number;
+    }
+  }
+  return { of, symbols };
+}
+
 /** By node: is no caller of it the same function? Those count in totals. */
 export function outermost(tree: NodeTree, length: number): Uint8Array {
-  const { start, list } = childrenOf(tree, length);
+  const cache = known(tree, length);
+  if (cache.outer) return cache.outer;
+  const { start, list } = cache.of;
+  const { of, symbols } = dense(tree, length);
+  const open = new Uint32Array(tree.recording.symbolName.length + symbols.length);
   const out = new Uint8Array(length);
-  const open = new Map<number, number>();
-  const stack: number[] = [0];
-  const cursor: number[] = [start[0]];
-  const symbol = tree.symbol.data;
-  while (stack.length) {
-    const node = stack[stack.length - 1];
-    const at = cursor[cursor.length - 1]++;
-    if (at < start[node + 1]) {
-      const child = list[at];
-      const times = open.get(symbol[child]) ?? 0;
-      out[child] = times ? 0 : 1;
-      open.set(symbol[child], times + 1);
-      stack.push(child);
-      cursor.push(start[child]);
+  const cursor = start.slice(0, length);
+  for (let node = 0; ; ) {
+    if (cursor[node] < start[node + 1]) {
+      node = list[cursor[node]++];
+      if (!open[of[node]]++) out[node] = 1;
       continue;
     }
-    if (node) open.set(symbol[node], open.get(symbol[node])! - 1);
-    stack.pop();
-    cursor.pop();
+    if (!node) break;
+    open[of[node]]--;
+    node = tree.parent.data[node];
   }
-  return out;
+  return (cache.outer = out);
 }
 
 /** Functions with their own and their whole cost; a function counts once a stack. */
 export function functions(sums: Sums): FunctionRow[] {
-  const { tree, self, total } = sums;
-  const rows = new Map<number, FunctionRow>();
-  const outer = outermost(tree, self.length);
-  for (let i = 1; i < self.length; i++) {
-    if (!total[i] && !sums.totalCount[i]) continue;
-    const symbol = tree.symbol.data[i];
-    let row = rows.get(symbol);
-    if (!row) {
-      row = { symbol, name: tree.symbolName(symbol), self: 0, total: 0, selfCount: 0, totalCount: 0 };
-      rows.set(symbol, row);
-    }
-    row.self += self[i];
-    row.selfCount += sums.selfCount[i];
-    if (outer[i]) {
-      row.total += total[i];
-      row.totalCount += sums.totalCount[i];
-    }
+  const { tree, self, total, selfCount, totalCount } = sums;
+  const length = self.length;
+  const outer = outermost(tree, length);
+  const { of, symbols } = dense(tree, length);
+  const known = tree.recording.symbolName.length;
+  const columns = Array.from({ length: 4 }, () => new Float64Array(known + symbols.length));
+  for (let i = 1; i < length; i++) {
+    if (!total[i] && !totalCount[i]) continue;
+    const at = of[i];
+    columns[0][at] += self[i];
+    columns[1][at] += selfCount[i];
+    if (!outer[i]) continue;
+    columns[2][at] += total[i];
+    columns[3][at] += totalCount[i];
   }
-  return [...rows.values()].sort((a, b) => b.total - a.total);
+  const rows: FunctionRow[] = [];
+  for (let i = 0; i < known + symbols.length; i++) {
+    if (!columns[2][i] && !columns[3][i]) continue;
+    const symbol = i < known ? i : symbols[i - known];
+    rows.push({ symbol, name: tree.symbolName(symbol), self: columns[0][i], selfCount: columns[1][i],
+      total: columns[2][i], totalCount: columns[3][i] });
+  }
+  return rows.sort((a, b) => b.total - a.total);
 }
 
 export interface LineRow {
@@ -175,6 +234,7 @@ export interface LineRow {
 
 /** Costs of source lines; a line counts once a stack. With a symbol, those of that function. */
 export function lines(r: Recording, choice: Choice, only = -1): LineRow[] {
+  r.code();
   const stacks = r.stackParent.length;
   const own = new Float64Array(stacks);
   forEachRow(r, choice, (stack, _cut, _e, _t, _c, value) => {

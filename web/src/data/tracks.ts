@@ -20,13 +20,14 @@ export interface ChartLevel {
 }
 
 /**
- * Intervals of every thread, from the rows of events that count time. A row stands for the time
- * before the end of its bucket that its samples were taken for; it begins no earlier than the
- * one before it ends.
+ * Intervals of every thread, from the rows of events that count time. A row of samples stands
+ * for the time before the end of its bucket; a wait begins in its bucket. No interval begins
+ * before the one before it ends.
  */
 export function intervals(r: Recording): Map<number, Intervals> {
   const timed = Uint8Array.from(r.head.events, (e) => (e.unit === 'ns' ? 1 : 0));
-  const { event, thread, bucket, stack, value } = r.times;
+  const { event, thread, bucket } = r.times;
+  const waits = waitEvents(r);
   const lists = new Map<number, number[]>();
   for (let i = 0; i < r.times.length; i++) {
     if (!timed[event.data[i]]) continue;
@@ -35,33 +36,32 @@ export function intervals(r: Recording): Map<number, Intervals> {
     list.push(i);
   }
   const out = new Map<number, Intervals>();
-  const waits = waitEvents(r);
   for (const [id, rows] of lists) {
-    rows.sort((a, b) => bucket.data[a] - bucket.data[b] || waits[event.data[b]] - waits[event.data[a]] || a - b);
-    out.set(id, place(rows, r, (i) => value.data[i], (i) => bucket.data[i], (i) => event.data[i], (i) => stack.data[i]));
+    rows.sort((a, b) => bucket.data[a] - bucket.data[b] || waits[event.data[a]] - waits[event.data[b]] || a - b);
+    out.set(id, place(rows, r, waits));
   }
   return out;
 }
 
-function place(rows: number[], r: Recording, value: (i: number) => number, bucket: (i: number) => number,
-  event: (i: number) => number, stack: (i: number) => number): Intervals {
+function place(rows: number[], r: Recording, waits: Uint8Array): Intervals {
   const n = rows.length;
+  const { event, bucket, stack, value } = r.times;
   const out: Intervals = { start: new Float64Array(n), end: new Float64Array(n), event: new Uint16Array(n), stack: new Uint32Array(n), length: n };
   let last = 0;
   for (let i = 0; i < n; ) {
-    const b = bucket(rows[i]);
+    const b = bucket.data[rows[i]];
+    const waiting = waits[event.data[rows[i]]];
     let k = i;
     let sum = 0;
-    for (; k < n && bucket(rows[k]) === b; k++) sum += value(rows[k]);
-    const end = (b + 1) * r.width;
-    const from = Math.max(last, end - sum, 0);
-    let at = from;
-    for (; i < k; i++) {
-      const width = sum ? ((end - from) * value(rows[i])) / sum : 0;
+    for (; k < n && bucket.data[rows[k]] === b && waits[event.data[rows[k]]] === waiting; k++) sum += value.data[rows[k]];
+    const end = Math.max(last, waiting ? b * r.width + sum : (b + 1) * r.width);
+    const from = Math.max(last, waiting ? b * r.width : (b + 1) * r.width - sum);
+    for (let at = from; i < k; i++) {
       out.start[i] = at;
-      out.end[i] = at += width;
-      out.event[i] = event(rows[i]);
-      out.stack[i] = stack(rows[i]);
+      at += sum ? ((end - from) * value.data[rows[i]]) / sum : 0;
+      out.end[i] = at;
+      out.event[i] = event.data[rows[i]];
+      out.stack[i] = stack.data[rows[i]];
     }
     last = end;
   }

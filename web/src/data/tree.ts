@@ -27,6 +27,8 @@ export class NodeTree {
   depth = words(1024);
   inlined = bytes(1024);
   deepest = 0;
+  /** Counts up when nodes lose their numbers. */
+  generation = 0;
   private slots = new Uint32Array(1 << 12);
 
   constructor(readonly recording: Recording, private readonly root = NONE) {
@@ -86,10 +88,19 @@ export class NodeTree {
     this.depth.push(0);
     this.inlined.push(0);
     this.deepest = 0;
+    this.generation++;
   }
 
-  private grow(): void {
-    const larger = new Uint32Array(this.slots.length * 4);
+  /** Makes room for so many nodes at once. */
+  protected expect(nodes: number): void {
+    for (const column of [this.parent, this.symbol, this.depth, this.inlined]) column.reserve(nodes);
+    let slots = this.slots.length;
+    while (slots < nodes * 2) slots *= 2;
+    if (slots > this.slots.length) this.grow(slots);
+  }
+
+  private grow(slots = this.slots.length * 4): void {
+    const larger = new Uint32Array(slots);
     const mask = larger.length - 1;
     for (let node = 1; node < this.parent.length; node++) {
       let at = hash(this.parent.data[node], this.symbol.data[node]) & mask;
@@ -107,6 +118,7 @@ export class CallTree extends NodeTree {
 
   constructor(recording: Recording) {
     super(recording);
+    recording.code();
     this.renamed = recording.renamed;
     this.update();
   }
@@ -114,6 +126,7 @@ export class CallTree extends NodeTree {
   /** Takes in stacks that came since. */
   update(): void {
     const r = this.recording;
+    r.code();
     const nodes = this.stackNode;
     if (this.renamed !== r.renamed) {
       this.reset();
@@ -122,6 +135,7 @@ export class CallTree extends NodeTree {
     }
     const total = r.stackParent.length;
     nodes.reserve(total);
+    this.expect(total + (total >> 2));
     for (let i = nodes.length; i < total; i++) {
       let node = i ? nodes.data[r.stackParent.data[i]] : 0;
       if (i) {

@@ -28,6 +28,7 @@ const WAITS: Record<string, string> = {
   'off-cpu:io': 'Waiting for I/O',
   'off-cpu:queue': 'Waiting for a CPU',
   'off-cpu:gil': 'Waiting for the GIL',
+  'off-cpu:child': 'Waiting for a child',
   'off-cpu:other': 'Waiting for something else',
 };
 
@@ -39,7 +40,9 @@ export function valueKinds(r: Recording): ValueKind[] {
   const kinds: ValueKind[] = [];
   const events = r.head.events;
   const filled = (i: number) => events[i].value > 0 || events[i].samples > 0;
-  const timed = new Set(r.times.event.data.subarray(0, r.times.length));
+  const timed = new Set<number>();
+  for (let i = 0, last = -1; i < r.times.length; i++)
+    if (r.times.event.data[i] !== last) timed.add((last = r.times.event.data[i]));
   const cpu = events.findIndex((e) => e.name === 'cpu');
   const waits = events.map((_, i) => i).filter((i) => events[i].name.startsWith('off-cpu') && filled(i));
   const time = (id: string, label: string, list: number[], hint: string) =>

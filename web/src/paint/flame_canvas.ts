@@ -58,7 +58,7 @@ export class FlameCanvas {
   }
 
   get contentHeight(): number {
-    return (this.scene?.layout.levels.length ?? 0) * PITCH + 2;
+    return (this.scene?.layout.depth ?? 0) * PITCH + 2;
   }
 
   scrollTo(y: number): void {
@@ -97,7 +97,7 @@ export class FlameCanvas {
     const { layout } = this.scene!;
     const scale = this.width / (this.to - this.from);
     return [
-      (layout.start[node] / layout.whole - this.from) * scale,
+      (layout.start(node) / layout.whole - this.from) * scale,
       (layout.width[node] / layout.whole) * scale,
     ];
   }
@@ -120,7 +120,7 @@ export class FlameCanvas {
     const scale = this.width / ((this.to - this.from) * layout.whole);
     const left = this.from * layout.whole;
     const first = Math.max(0, Math.floor(this.scroll / PITCH));
-    const last = Math.min(layout.levels.length - 1, Math.floor((this.scroll + this.height) / PITCH));
+    const last = Math.min(layout.depth - 1, Math.floor((this.scroll + this.height) / PITCH));
     for (const bucket of this.buckets) if (bucket) bucket.length = 0;
     this.texts.length = 0;
     this.drawn = 0;
@@ -128,7 +128,7 @@ export class FlameCanvas {
   }
 
   private collectLevel(scene: FlameScene, depth: number, left: number, scale: number): void {
-    const level = scene.layout.levels[depth];
+    const level = scene.layout.level(depth);
     const y = this.top(depth);
     const right = left + this.width / scale;
     const faint = scene.palette.fills.length;
@@ -203,7 +203,7 @@ export class FlameCanvas {
   private paintMarks(scene: FlameScene): void {
     const { context: c } = this;
     for (const [node, strong] of [[this.hovered, false], [this.marked, true]] as const) {
-      if (node < 0 || node >= scene.layout.start.length || scene.layout.start[node] < 0) continue;
+      if (node < 0 || node >= scene.layout.width.length || scene.layout.start(node) < 0) continue;
       const [x, w] = this.box(node);
       const y = this.top(scene.layout.sums.tree.depth.data[node]);
       const left = Math.max(0, x);

@@ -263,14 +263,14 @@ export class TimelineCanvas {
 
   private drawLevel(scene: TimelineScene, level: ChartLevel, top: number): void {
     const { context: c } = this;
-    const { fills, faint, dimmed, found } = scene.palette;
+    const { fills, dimmed, found } = scene.palette;
     const scale = this.width / (this.to - this.from);
     const pixel = 1 / scale;
     for (let i = firstEndAfter(level.end, this.from); i < level.end.length && level.start[i] < this.to; ) {
       const x = Math.max(-1, (level.start[i] - this.from) * scale);
       const w = Math.min(this.width + 1, (level.end[i] - this.from) * scale) - x;
       if (w < 1) {
-        c.fillStyle = scene.found ? dimmed : faint;
+        c.fillStyle = scene.found ? dimmed : fills[scene.colour(level.node[i])];
         c.fillRect(x, top, 1, BOX - 1);
         i = firstEndAfter(level.end, level.start[i] + pixel, i + 1);
         continue;

@@ -36,6 +36,9 @@ export interface ChartProps {
   legend?: boolean;
 }
 
+/** Distances between marks of bytes: round ones in KiB, MiB and so on. */
+const BINARY = [1, 1024, 1024 ** 2, 1024 ** 3, 1024 ** 4].flatMap((unit) => [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 50, 64, 100, 128, 200, 256, 400, 500].map((n) => n * unit));
+
 function alpha(colour: string, percent: number): string {
   return `color-mix(in srgb, ${colour} ${percent}%, transparent)`;
 }
@@ -83,7 +86,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
       y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
       { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => moment(t * 1e9, (ticks[1] - ticks[0]) * 1e9)) },
-      { ...axis, size: 72, values: (_u, ticks) => ticks.map(format), space: 28 },
+      { ...axis, size: 72, values: (_u, ticks) => ticks.map(format), space: 26, ...(props.unit === 'bytes' && { incrs: BINARY }) },
     ],
     series: [
       {},

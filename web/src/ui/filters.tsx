@@ -10,7 +10,7 @@ export function Filters() {
   const groups = ['Time', 'Memory', 'Events'] as const;
   const counted = view !== 'counters' && view !== 'memory' && view !== 'timeline';
   return (
-    <div class="filters">
+    <section class="filters" aria-label="What is chosen">
       {counted && (
         <label class="field">
           <span class="field-label">Value</span>
@@ -35,7 +35,7 @@ export function Filters() {
           Compare with {base.value.recording.head.meta.title}
         </label>
       )}
-    </div>
+    </section>
   );
 }
 

@@ -69,7 +69,8 @@ export function Table<T>(props: {
               <tr key={key} class={`${props.open ? 'opens' : ''} ${key === props.chosen ? 'chosen' : ''}`}
                 onClick={props.open ? () => props.open!(row) : undefined}>
                 {props.columns.map((c) => (
-                  <td key={c.id} class={`${c.number ? 'number' : ''} ${c.class ?? ''}`}>{c.show(row)}</td>
+                  <td key={c.id} data-column={c.id} data-value={c.number ? c.by?.(row) : undefined}
+                    class={`${c.number ? 'number' : ''} ${c.class ?? ''}`}>{c.show(row)}</td>
                 ))}
               </tr>
             );

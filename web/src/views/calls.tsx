@@ -36,7 +36,7 @@ export function Calls() {
                 const near = centre < 0 || a.from === centre || a.to === centre;
                 return (
                   <path key={`${a.from}>${a.to}`} d={a.path} class={`arrow ${a.back ? 'back' : ''} ${near ? '' : 'far'}`}
-                    style={{ strokeWidth: `${(1 + 9 * Math.sqrt(a.value / s.value)).toFixed(1)}px` }}>
+                    style={{ strokeWidth: a.back ? '1px' : `${(1 + 6 * (a.value / s.value)).toFixed(1)}px` }}>
                     <title>{`${s.tree.symbolName(a.from)} → ${s.tree.symbolName(a.to)}: ${formatValue(a.value, kind.value!.unit)}`}</title>
                   </path>
                 );
@@ -68,7 +68,7 @@ function FunctionBox(props: { box: Box; whole: number; centre: boolean }) {
       <rect class="box-back" width={BOX_WIDTH} height={BOX_HEIGHT} rx={7} />
       <rect width={4} height={BOX_HEIGHT - 12} x={6} y={6} rx={2} style={{ fill: kindFill(kindName(r, box.symbol), dark.value) }} />
       <text x={18} y={18} class="box-name">{name}</text>
-      <text x={18} y={34} class="box-number">{`${percent(box.row.total, props.whole)} · self ${percent(box.row.self, props.whole)}`}</text>
+      <text x={18} y={34} class="box-number">{`${percent(box.row.total, props.whole)}${box.row.self ? ` · self ${percent(box.row.self, props.whole)}` : ''}`}</text>
       <rect class="box-share" x={18} y={BOX_HEIGHT - 6} width={(BOX_WIDTH - 28) * share} height={2.5} rx={1} />
       <rect class="box-own" x={18} y={BOX_HEIGHT - 6} width={(BOX_WIDTH - 28) * own} height={2.5} rx={1} />
     </g>

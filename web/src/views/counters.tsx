@@ -48,7 +48,9 @@ export function Counters() {
   const shown = expression ? rows.filter((row) => expression.test(row.name)) : rows;
   if (!rows.length) return <div class="view"><Empty title="Nothing was counted">No event has samples in what is chosen.</Empty></div>;
   const of = (row: Row, i: number) => row.cells[i]?.[part] ?? 0;
-  const columns: Column<Row>[] = list.map((k, i) => ({
+  const columns: Column<Row>[] = [{ id: 'name', heading: 'Function', by: (row) => row.name, class: 'first',
+    show: (row) => <FunctionName symbol={row.symbol} name={row.name} /> }];
+  columns.push(...list.map((k, i): Column<Row> => ({
     id: k.id,
     heading: k.label,
     hint: k.hint,
@@ -58,7 +60,7 @@ export function Counters() {
     show: (row) => of(row, i)
       ? <Share part={of(row, i)} whole={wholes[i]}><span title={percent(of(row, i), wholes[i])}>{formatValue(of(row, i), k.unit)}</span></Share>
       : <span class="faint">–</span>,
-  }));
+  })));
   for (const [above, below, name] of RATIOS) {
     const a = list.findIndex((k) => k.id === above);
     const b = list.findIndex((k) => k.id === below);
@@ -67,8 +69,6 @@ export function Counters() {
     columns.push({ id: name, heading: name, hint: `${above} / ${below}`, number: true, by: ratio,
       show: (row) => (of(row, b) ? (name === 'IPC' ? ratio(row).toFixed(2) : percent(of(row, a), of(row, b))) : '–') });
   }
-  columns.push({ id: 'name', heading: 'Function', by: (row) => row.name, class: 'fill',
-    show: (row) => <FunctionName symbol={row.symbol} name={row.name} /> });
   return (
     <div class="view counters">
       <div class="toolbar">

@@ -317,7 +317,7 @@ function Half(props: { title: string; of: Layout; upwards: boolean }) {
   const found = useFound(props.of.sums);
   const { tree } = props.of.sums;
   return (
-    <section class="half" aria-label={props.title} style={{ flexGrow: Math.min(24, props.of.levels.length + 1) }}>
+    <section class="half" aria-label={props.title} style={{ flexGrow: Math.min(24, props.of.depth + 1) }}>
       <h3>{props.title}</h3>
       <FlameGraph label={`${props.title} of ${tree.name(0)}. Arrow keys move, Enter zooms, O opens the function.`}
         layout={props.of} colour={colour} found={found} upwards={props.upwards} unit={k.unit}

@@ -72,7 +72,7 @@ class Handling {
     const { layout } = this.props;
     if (node <= 0) this.props.setZoom(null, false);
     else {
-      const from = layout.start[node] / layout.whole;
+      const from = layout.start(node) / layout.whole;
       this.props.setZoom([from, from + layout.width[node] / layout.whole], false);
     }
   }
@@ -198,8 +198,9 @@ class Handling {
       this.reveal(depth ? tree.parent.data[at] : 0);
       return;
     }
-    const level = layout.levels[where === 'in' ? depth + 1 : depth];
-    if (!level) return;
+    const wanted = where === 'in' ? depth + 1 : depth;
+    if (wanted >= layout.depth) return;
+    const level = layout.level(wanted);
     const index = level.node.indexOf(at);
     const next = where === 'in'
       ? level.node.find((n) => tree.parent.data[n] === at)
@@ -215,7 +216,7 @@ class Handling {
     if (y + PITCH > view.scroll + view.height) view.scrollTo(y + PITCH - view.height);
     const [x, w] = view.box(node);
     if (x + w < 0 || x > view.width || w < 2) {
-      const from = this.props.layout.start[node] / this.props.layout.whole;
+      const from = this.props.layout.start(node) / this.props.layout.whole;
       const part = this.props.layout.width[node] / this.props.layout.whole;
       const room = Math.max(part * 4, 1e-9);
       view.show(from - room / 2, from + room / 2);
@@ -252,7 +253,7 @@ export function FlameGraph(props: FlameGraphProps) {
     };
     const fresh = h.view.scene?.layout !== props.layout;
     h.view.scene = { layout: props.layout, palette: palette(night), colour: props.colour, found: props.found, upwards: props.upwards };
-    if (fresh && h.view.marked >= props.layout.start.length) h.view.marked = -1;
+    if (fresh && h.view.marked >= props.layout.width.length) h.view.marked = -1;
     const [from, to] = props.zoom ?? [0, 1];
     if (fresh) h.view.show(from, to);
     else h.animate(from, to);
@@ -260,7 +261,7 @@ export function FlameGraph(props: FlameGraphProps) {
     h.view.invalidate();
   }, [props.layout, props.colour, props.found, props.upwards, props.zoom?.[0], props.zoom?.[1], night]);
 
-  const lines = tip && tip.node < props.layout.start.length ? props.tip(tip.node) : [];
+  const lines = tip && tip.node < props.layout.width.length ? props.tip(tip.node) : [];
   return (
     <div class="flame" ref={box} style={props.height ? { height: `${props.height}px` } : undefined}>
       <canvas ref={canvas} tabIndex={0} role="application" aria-label={props.label}

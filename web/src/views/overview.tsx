@@ -1,6 +1,6 @@
 // Overview: what ran, its process tree, curves over time, where time went, and what it cost.
 
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve, Recording } from '../data/recording.ts';
@@ -36,12 +36,15 @@ function Facts() {
   version.value;
   const r = recording.value!;
   const { head } = r;
-  const s = sums.value;
   const k = kind.value;
+  const narrowed = threadMask.value || route.value.range;
   const cpu = kinds.value.find((v) => v.id === 'cpu');
   const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
   const rss = peakOf(r.curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
-  const heap = peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
+  const peaks = head.tables?.peaks?.sections.peaks?.rows ?? [];
+  const heap = peaks.length
+    ? Math.max(...peaks.map((p) => Number(p.value)))
+    : peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
   const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
@@ -56,8 +59,8 @@ function Facts() {
       <Fact label="Samples" value={count(samples)} tone={head.lost ? 'warn' : undefined}
         note={head.lost ? `${count(head.lost)} lost` : 'none lost'} />
       {cost > 0 && head.meta.duration > 0 && <Fact label="Profiler" value={percent(cost, head.meta.duration)} note="of one CPU" />}
-      {s && k && (threadMask.value || route.value.range) && (
-        <Fact label={`Chosen ${k.label}`} value={formatValue(s.value, k.unit)} note="with the filters above" />
+      {narrowed && sums.value && k && (
+        <Fact label={`Chosen ${k.label}`} value={formatValue(sums.value.value, k.unit)} note="with the filters above" />
       )}
     </dl>
   );
@@ -212,7 +215,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
   const to = (100 * (p.end ?? duration.value)) / Math.max(duration.value, 1);
   return (
     <>
-      <tr class={`opens ${chosen ? 'chosen' : ''}`} onClick={choose}>
+      <tr class={`opens ${chosen ? 'chosen' : ''}`} data-pid={p.pid} onClick={choose}>
         <td class="fill">
           <span class="process" style={{ paddingLeft: `${Math.min(row.depth, 12) * 16}px` }}>
             <button type="button" class="fold" aria-expanded={props.open} aria-label={`Threads of ${p.pid}`}
@@ -226,7 +229,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
             <span class="process-args" title={p.arguments}>{p.arguments}</span>
           </span>
         </td>
-        <td class="number">{formatValue(row.self, k?.unit ?? 'count')}</td>
+        <td class="number" data-column="self" data-value={row.self}>{formatValue(row.self, k?.unit ?? 'count')}</td>
         <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
         {props.rss && <td class="number">{row.peakRss ? bytes(row.peakRss) : '–'}</td>}
         {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
@@ -264,7 +267,22 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
   );
 }
 
+/** The first picture does not wait for the sums of all functions. */
 function Hot() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    let timer = 0;
+    const frame = requestAnimationFrame(() => (timer = window.setTimeout(() => {
+      performance.mark('first view');
+      setReady(true);
+    }, 0)));
+    return () => (cancelAnimationFrame(frame), clearTimeout(timer));
+  }, []);
+  if (ready) return <HotList />;
+  return <Card title="Hot functions"><p class="table-empty">Adding up…</p></Card>;
+}
+
+function HotList() {
   const k = kind.value;
   const s = sums.value;
   const top = useMemo(() => [...functionRows.value].sort((a, b) => b.self - a.self).slice(0, 10), [functionRows.value]);

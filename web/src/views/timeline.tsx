@@ -13,8 +13,8 @@ import { choice, duration, held, pattern, recording, threadMask, version } from 
 import { Empty } from '../ui/parts.tsx';
 import { dark } from '../ui/theme.ts';
 
-const OPEN_AT_FIRST = 6;
-const DEEPEST = 48;
+const OPEN_AT_FIRST = 4;
+const DEEPEST = 32;
 const PROCESS = 34;
 
 const STATES: Record<string, [string, string]> = {
@@ -54,7 +54,7 @@ function makeTracks(r: Recording, lists: Map<number, Intervals>, open: Set<numbe
     for (const thread of threads) {
       const list = lists.get(thread) ?? null;
       const levels = open.has(thread) && list ? charts(thread) : null;
-      const height = STRIP + 4 + (levels ? Math.min(levels.length, DEEPEST) * BOX + 6 : 0);
+      const height = STRIP + 4 + (levels ? levels.length * BOX + 6 : 0);
       put({ process: row.process, thread, height, curves: [], intervals: list, levels, ...life });
     }
   }
@@ -78,7 +78,7 @@ export function Timeline() {
     let levels = made.get(thread);
     if (!levels) {
       const longest = Math.max(0, ...r.head.events.map((e) => (e.unit === 'ns' ? e.period : 0)));
-      made.set(thread, (levels = chart(tree, lists.get(thread)!, r.width * 1.5 + longest * 0.6)));
+      made.set(thread, (levels = chart(tree, lists.get(thread)!, r.width * 1.5 + longest * 0.6).slice(0, DEEPEST)));
     }
     return levels;
   };
@@ -118,7 +118,7 @@ export function Timeline() {
         </div>
         <button type="button" onClick={() => setOpen(new Set(lists.keys()))}>Unfold all</button>
         <button type="button" onClick={() => setOpen(new Set())}>Fold all</button>
-        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> or <kbd>Ctrl</kbd>+<kbd>wheel</kbd> zoom <kbd>A</kbd><kbd>D</kbd> or <kbd>drag</kbd> move; drag the ruler to choose a time</span>
+        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> or <kbd>Ctrl</kbd>+<kbd>wheel</kbd> zoom <kbd>A</kbd><kbd>D</kbd> or <kbd>drag</kbd> move · drag the ruler to choose a time</span>
       </div>
       {!lists.size && <p class="notice">This recording has no times of samples: tracks show only when processes lived.</p>}
       <Tracks scene={scene} open={open} flip={(thread) => {

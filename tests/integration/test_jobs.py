@@ -1,0 +1,275 @@
+"""Jobs as people use them: server, create, two clients at once, list, dump, remove; pushes that wait
+for a server; clients of one's own."""
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from runs import run, wait_until
+
+
+@pytest.fixture
+def at(serve, environment, tmp_path):
+    """A server, and sonde's commands turned to it."""
+    server = serve()
+    environment["SONDE_SERVER"] = server.url
+    environment["SONDE_SPOOL"] = str(tmp_path / "spool")
+    return server
+
+
+def bench_batch(number):
+    return {"key": f"bench-{number}", "host": "bench1",
+            "bench": [{"name": "app", "run": {"real": 1.5 + number / 10, "cycles": 1000 + number,
+                                              "branch-misses": number}}]}
+
+
+def test_walk_through(sonde, at, target, tmp_path):
+    """The whole of it: one client profiles while another one benchmarks, on the same job."""
+    made = sonde("job", "create", "--id", "2001", "--info", "the first experiment")
+    assert made.status == 0 and made.stdout == "2001\n", made
+    assert sonde("job", "create", "--id", "2001").status != 0
+    assert "taken" in (again := sonde("job", "create", "--id", "2001")).stderr or \
+        "already" in again.stderr
+    for wrong in ("2000", "10000", "0", "x"):
+        assert sonde("job", "create", "--id", wrong).status == 2
+    assert sonde("job", "create", "--info", "next").stdout == "2002\n"
+
+    results = {}
+
+    def profile():
+        results["profile"] = sonde("run", "--to", at.url, "--job", "2001", "--keep", "-e",
+                                   "cpu,page-faults", "--", target("shares"))
+
+    def bench():
+        for number in range(10):
+            at.ask("/api/jobs/2001/batches", bench_batch(number))
+
+    clients = [threading.Thread(target=profile), threading.Thread(target=bench)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert results["profile"].status == 0, results["profile"]
+    assert "added to job 2001" in results["profile"].stderr
+
+    listed = sonde("job", "list")
+    assert "2001" in listed.stdout and "the first experiment" in listed.stdout, listed
+    shown = sonde("job", "show", "2001")
+    assert "10 benchmark runs" in shown.stdout and "1 recordings" in shown.stdout, shown
+    assert "page-faults" in shown.stdout
+
+    dumped = tmp_path / "profile.csv"
+    assert sonde("job", "show", "2001", "--profile", "-o", dumped).status == 0
+    rows = list(csv.DictReader(io.StringIO(dumped.read_text())))
+    assert {"executable", "function", "cpu", "page-faults"} <= set(rows[0])
+    assert {row["executable"] for row in rows} == {"shares"}
+    total = sum(int(row["cpu"]) for row in rows)
+    work = sum(int(row["cpu"]) for row in rows if row["function"] == "work")
+    assert total > 1e8 and work > 0.8 * total, rows
+    dumped = tmp_path / "bench.json"
+    assert sonde("job", "show", "2001", "--bench", "-o", dumped).status == 0
+    runs = json.loads(dumped.read_text())["runs"]
+    assert [entry["run"]["branch-misses"] for entry in runs] == list(range(10))
+    as_csv = sonde("job", "show", "2001", "--bench", "--format", "csv").stdout.splitlines()
+    assert "real,cycles,branch-misses" in as_csv[0] and len(as_csv) == 11
+
+    key = at.ask("/api/jobs/2001/recordings")["recordings"][0]["key"]
+    kept = tmp_path / "kept.sonde"
+    assert sonde("job", "show", "2001", "--recording", key, "-o", kept).status == 0
+    assert "work" in sonde("report", kept).stdout
+
+    refused = sonde("job", "remove", "2001")
+    assert refused.status == 2 and "--yes" in refused.stderr
+    assert sonde("job", "remove", "2001", "--yes").status == 0
+    assert sonde("job", "show", "2001").status == 1
+    assert "2001" not in sonde("job", "list").stdout
+
+
+def test_counts_are_added(sonde, at, tmp_path):
+    """(old) 10 + (new) 7 = 17, and a new event is a new column."""
+    sonde("job", "create", "--id", "2001")
+    for name, lines in (("a", "main;parse 10\n"), ("b", "main;parse 7\nmain;emit 2\n")):
+        folded = tmp_path / f"{name}.folded"
+        folded.write_text(lines)
+        pushed = sonde("push", "--job", "2001", folded)
+        assert pushed.status == 0, pushed
+    sonde("push", "--job", "2001", tmp_path / "a.folded")  # again: counts once
+    assert at.value(2001, "parse", "samples") == 17
+    sonde("push", "--again", "--job", "2001", tmp_path / "a.folded")
+    assert at.value(2001, "parse", "samples") == 27
+    at.push(2001, "other", {"parse": 5})
+    table = at.ask("/api/jobs/2001/profile")
+    assert set(table["columns"]) == {"samples", "cpu"}
+    folded = sonde("job", "show", "2001", "--profile", "-e", "samples", "--format", "folded").stdout
+    assert "main;parse 27" in folded and "main;emit 2" in folded
+
+
+def test_server_away(sonde, at, tmp_path):
+    """Pushes wait on disk, and each is sent once when the server is there."""
+    sonde("job", "create", "--id", "2001")
+    at.kill()
+    for number in range(3):
+        folded = tmp_path / f"{number}.folded"
+        folded.write_text(f"main;parse {10 + number}\n")
+        pushed = sonde("push", "--job", "2001", folded)
+        assert pushed.status == 0 and "wait" in pushed.stderr, pushed
+    assert len(list((tmp_path / "spool").glob("*.part"))) == 3
+    at.start()
+    at.wait()
+    assert "3 parts sent" in sonde("push", "--flush").stderr
+    assert not list((tmp_path / "spool").glob("*.part"))
+    assert at.value(2001, "parse", "samples") == 33
+    sonde("push", "--flush")
+    assert at.value(2001, "parse", "samples") == 33
+
+
+def test_run_streams(sonde, at, started, sonde_path, tmp_path, recording):
+    """What a program does is at the server while it still runs; the sum at the end is exact."""
+    sonde("job", "create", "--id", "2001")
+    running = started([sonde_path, "run", "--to", at.url, "--job", "2001", "--keep", "--",
+                       "timeout", "8", "sh", "-c", "while :; do :; done"])
+    wait_until(lambda: at.ask("/api/jobs/2001")["batches"] >= 1, 30)
+    assert running.poll() is None
+    early = sum(event["value"] for event in at.ask("/api/jobs/2001")["events"])
+    assert early > 0
+    running.communicate(timeout=60)
+    assert running.returncode == 124
+    events = {event["name"]: event["value"] for event in at.ask("/api/jobs/2001")["events"]}
+    kept = tmp_path / "kept.sonde"
+    key = at.ask("/api/jobs/2001/recordings")["recordings"][0]["key"]
+    assert sonde("job", "show", "2001", "--recording", key, "-o", kept).status == 0
+    assert events["cpu"] == recording(kept).report().facts("totals")["value_recorded"] > early
+
+
+def test_run_without_job(sonde, at, target):
+    missing = sonde("run", "--to", at.url, "--job", "2001", "--", target("short"))
+    assert missing.status == 125 and "no job 2001" in missing.stderr
+    half = sonde("run", "--to", at.url, "--", target("short"))
+    assert half.status == 2
+
+
+def test_run_server_away(sonde, at, target, tmp_path):
+    sonde("job", "create", "--id", "2001")
+    at.kill()
+    made = sonde("run", "--to", at.url, "--job", "2001", "--", target("shares"))
+    assert made.status == 0 and "waits on disk" in made.stderr, made
+    at.start()
+    at.wait()
+    sonde("push", "--flush")
+    assert at.value(2001, "work") > 1e8
+
+
+def test_many_clients(at):
+    """40 clients at once on one job, each push sent twice: nothing lost, nothing counted twice."""
+    at.ask("/api/jobs", {"id": 2001})
+    failures = []
+
+    def client(number):
+        try:
+            for part in range(5):
+                for _ in range(2):
+                    at.push(2001, f"{number}-{part}", {"hot": 3, f"own{number}": 1})
+        except AssertionError as failure:
+            failures.append(failure)
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(40)]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    assert not failures, failures[0]
+    assert at.value(2001, "hot") == 40 * 5 * 3
+    assert at.value(2001, "own7") == 5
+    assert at.ask("/api/jobs/2001")["batches"] == 200
+
+
+def test_pyroscope(at):
+    """What a client of Pyroscope sends, in the forms that it has, also twice."""
+    folded = "main;serve;parse 30\nmain;serve;emit 10\n"
+    path = "/ingest?name=web.cpu%7Bhostname%3Dweb1%2Cregion%3Deu%7D&from=100&until=110" \
+           "&sampleRate=100&spyName=pyspy"
+    first = at.ask(path, folded)
+    assert at.ask(path, folded)["duplicate"] and not first["duplicate"]
+    job = at.ask("/api/jobs")["jobs"][0]
+    assert job["info"] == "web"
+    assert at.value(job["id"], "parse") == 300_000_000  # 30 samples of 10 ms
+    profile = at.raw(f"/debug/pprof/profile?job={job['id']}")[2]
+    assert gzip.decompress(profile)
+    pprof = at.ask("/ingest?name=web.cpu&from=1&until=2&format=pprof", profile)
+    assert pprof["counts"] > 0
+    edge = "----edge"
+    form = (f'--{edge}\r\nContent-Disposition: form-data; name="profile"; filename="p"\r\n\r\n'
+            ).encode() + profile + f"\r\n--{edge}--\r\n".encode()
+    assert at.ask("/ingest?name=web.cpu&from=3&until=4", form, headers={
+        "Content-Type": f"multipart/form-data; boundary={edge}"})["counts"] > 0
+    assert at.value(job["id"], "parse") == 900_000_000
+    at.ask("/ingest?name=web.cpu&format=jfr", b"x", status=400)
+    at.ask("/ingest", b"x", status=400)
+
+
+def test_scraped_pprof(at, tmp_path):
+    """What a scraper pulls, read by pprof itself."""
+    at.ask("/api/jobs", {"id": 2001})
+    at.ask("/api/jobs/2001/batches", {"key": "k", "stacks": [
+        {"executable": "app", "stack": "main;parse", "events": {"cpu": 30_000_000}},
+        {"executable": "app", "stack": "main;emit", "events": {"cpu": 10_000_000}}]})
+    file = tmp_path / "p.pb.gz"
+    file.write_bytes(at.raw("/debug/pprof/profile?job=2001")[2])
+    top = run(["go", "tool", "pprof", "-top", file]).stdout
+    assert "30ms 75.00%" in top and "main" in top, top
+    at.ask("/debug/pprof/profile?job=2002", status=404)
+    at.ask("/debug/pprof/nothing?job=2001", status=404)
+
+
+def test_compare(at):
+    for job, value in ((2001, 10), (2002, 30)):
+        at.ask("/api/jobs", {"id": job})
+        at.push(job, "k", {"parse": value, "same": 5})
+    table = at.ask("/api/compare?a=2001&b=2002&event=cpu")
+    assert table["columns"] == ["2001", "2002"]
+    assert {row["function"]: row["values"] for row in table["rows"]} == \
+        {"parse": [10, 30], "same": [5, 5]}
+
+
+def test_metrics(at):
+    at.ask("/api/jobs", {"id": 2001})
+    at.push(2001, "k", {"f": 1})
+    text = at.raw("/metrics")[2].decode()
+    samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert samples["sonde_batches_total"] == "1"
+    assert samples["sonde_store_up"] == "1"
+    assert int(samples["sonde_http_requests_total"]) >= 2
+
+
+def test_python_client(at, root, environment):
+    """The example of docs, as it stands there."""
+    done = run([sys.executable, root / "examples/job_client.py"],
+               env={**environment, "PYTHONPATH": str(root / "python")})
+    assert done.status == 0, done
+    assert "parse" in done.stdout and "17" in done.stdout
+
+
+def test_c_client(at, root, environment, tmp_path):
+    program = tmp_path / "client"
+    subprocess.run(["gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-I", root / "include",
+                    root / "examples/job_client.c", "-lcurl", "-o", program], check=True)
+    done = run([program], env=environment)
+    assert done.status == 0, done
+    job = int(done.stdout.split()[-1])
+    assert at.value(job, "parse", "cache-misses") == 17
+
+
+def test_api_document(at, root):
+    """Every route of the document is there, and every route that is there is in the document."""
+    text = (root / "docs/API.md").read_text()
+    routes = (root / "src/serve/jobs.c").read_text()
+    for line in routes.splitlines():
+        if '"/' in line and "HTTP_" in line:
+            path = line.split('"')[1]
+            assert path in text, f"{path} is not in docs/API.md"

@@ -1,0 +1,160 @@
+"""One suite for every store of jobs, on the real engines; what is of an engine's own after that."""
+
+import os
+import subprocess
+import time
+
+import pytest
+
+from engines import ENGINES, Redis, RedisCluster, missing
+from runs import run, wait_until
+
+
+@pytest.fixture(scope="module", params=list(ENGINES))
+def engine(request, tmp_path_factory):
+    if missing(request.param):
+        pytest.skip(f"{missing(request.param)} is not installed")
+    started = ENGINES[request.param][0](tmp_path_factory.mktemp(request.param))
+    yield started
+    started.kill()
+
+
+def test_suite(engine, built):
+    """The cases that SQLite passes in the unit tests."""
+    done = run([built("tests/unit/store/test_store")], timeout=240,
+               env={**os.environ, "SONDE_STORE": engine.url})
+    assert done.status == 0, done
+    assert "14 test(s) run" in done.stdout + done.stderr
+
+
+def test_migrate_and_show(engine, serve, sonde, tmp_path):
+    """From a server's own file into the engine, and all is there."""
+    first = serve()
+    first.ask("/api/jobs", {"id": 2101, "info": "to be moved"})
+    for part in range(3):
+        first.push(2101, f"part{part}", {"parse": 10, f"only{part}": 1},
+                   bench=[{"name": "app", "run": {"real": part}}])
+    first.kill(15)
+    moved = sonde("serve", "migrate", f"sqlite:{first.folder}/data/jobs.db", engine.url, timeout=120)
+    assert moved.status == 0, moved
+    assert "moved 1 jobs with 4 counts, 3 benchmark results" in moved.stdout
+    second = serve(store=engine.url)
+    assert second.value(2101, "parse") == 30
+    assert [entry["run"]["real"] for entry in second.ask("/api/jobs/2101/bench")["runs"]] == [0, 1, 2]
+    assert second.push(2101, "part1", {"parse": 10})["duplicate"]
+    assert second.value(2101, "parse") == 30
+    second.ask("/api/jobs/2101", method="DELETE", status=204)
+
+
+def test_two_servers_one_engine(engine, serve):
+    """Any of them answers; a batch sent to both counts once."""
+    pair = [serve(store=engine.url), serve(store=engine.url)]
+    pair[0].ask("/api/jobs", {"id": 2200, "info": "shared"})
+    for number in range(20):
+        assert not pair[number % 2].push(2200, f"k{number}", {"f": 1})["duplicate"]
+        assert pair[1 - number % 2].push(2200, f"k{number}", {"f": 1})["duplicate"]
+    assert pair[0].value(2200, "f") == pair[1].value(2200, "f") == 20
+    pair[1].ask("/api/jobs/2200", method="DELETE", status=204)
+    pair[0].ask("/api/jobs/2200", status=404)
+
+
+def test_redis_away(serve, tmp_path):
+    """Acknowledgements go on while Redis is gone, and everything is there once it is back."""
+    redis = Redis(tmp_path / "redis")
+    try:
+        server = serve(store=redis.url)
+        server.ask("/api/jobs", {"id": 2001})
+        server.push(2001, "before", {"f": 1})
+        redis.kill()
+        for number in range(10):
+            answer = server.push(2001, f"away{number}", {"f": 1})
+            assert answer["queued"], answer
+        assert server.ask("/healthz")["status"] == "stale"
+        assert server.ask("/healthz")["waiting"] == 10
+        server.ask("/api/jobs", status=503)
+        server.kill()  # what was acknowledged outlives the server too
+        server.start()
+        server.wait()
+        redis.start()
+        redis.wait()
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30)
+        assert server.ask("/healthz")["status"] == "ok"
+        assert server.value(2001, "f") == 11
+        assert server.push(2001, "away3", {"f": 1})["duplicate"]
+        assert server.value(2001, "f") == 11
+    finally:
+        redis.kill()
+
+
+def test_redis_read_only(serve, tmp_path):
+    redis = Redis(tmp_path / "redis")
+    try:
+        server = serve(store=redis.url)
+        server.ask("/api/jobs", {"id": 2001})
+        redis.cli("replicaof", "127.0.0.1", "1")  # a replica of nobody: read-only
+        assert server.push(2001, "k", {"f": 3})["queued"]
+        redis.cli("replicaof", "no", "one")
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30)
+        assert server.value(2001, "f") == 3
+    finally:
+        redis.kill()
+
+
+def test_redis_password(serve, sonde, tmp_path):
+    redis = Redis(tmp_path / "redis", "--requirepass", "s3cret/ü")
+    try:
+        wrong = sonde("serve", "--data", tmp_path / "d", "--port", 0, "--store",
+                      f"redis://:wrong@127.0.0.1:{redis.port}")
+        assert wrong.status != 0 and "password" in wrong.stderr
+        assert "wrong@" not in wrong.stderr
+        server = serve(store=f"redis://:s3cret%2F%C3%BC@127.0.0.1:{redis.port}")
+        server.ask("/api/jobs", {"id": 2001})
+        server.push(2001, "k", {"f": 3})
+        assert server.value(2001, "f") == 3
+        assert "s3cret" not in server.output
+    finally:
+        redis.kill()
+
+
+def test_redis_tls(serve, tmp_path):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                    "-keyout", tmp_path / "key", "-out", tmp_path / "crt"], check=True,
+                   stderr=subprocess.DEVNULL)
+    from engines import free_port
+    secure = free_port()
+    redis = Redis(tmp_path / "redis", "--tls-port", str(secure), "--tls-cert-file",
+                  tmp_path / "crt", "--tls-key-file", tmp_path / "key", "--tls-auth-clients", "no",
+                  "--tls-ca-cert-file", tmp_path / "crt")
+    try:
+        server = serve(store=f"rediss://localhost:{secure}?ca={tmp_path}/crt")
+        server.ask("/api/jobs", {"id": 2001})
+        server.push(2001, "k", {f"f{n}": n for n in range(5000)})
+        assert server.value(2001, "f4999") == 4999
+    finally:
+        redis.kill()
+
+
+def test_cluster_failover(serve, tmp_path):
+    """The master of a job dies during ingest: its replica takes over, nothing acknowledged is lost."""
+    cluster = RedisCluster(tmp_path / "cluster")
+    try:
+        server = serve(store=cluster.url)
+        server.ask("/api/jobs", {"id": 2001})
+        victim = cluster.node_of(2001)
+        sent = 0
+        end = time.monotonic() + 60
+        for number in range(60):
+            if number == 20:
+                victim.kill()
+            server.push(2001, f"k{number}", {"f": 1})
+            sent += 1
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 60)
+        assert time.monotonic() < end + 60
+        wait_until(lambda: server.raw("/api/jobs/2001/profile")[0] == 200, 30)
+        assert server.value(2001, "f") == sent
+        for number in range(60):
+            assert server.push(2001, f"k{number}", {"f": 1})["duplicate"]
+        assert server.value(2001, "f") == sent
+    finally:
+        cluster.kill()

@@ -1,0 +1,253 @@
+// The file page in a real Chromium: every view opened and used, its numbers those of `sonde report`.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { close, launch, newPage, report, rows, violations } from './browser.mjs';
+
+const VIEWS = ['#/overview', '#/flame/graph', '#/flame/sandwich', '#/flame/table', '#/flame/lines', '#/timeline', '#/memory', '#/calls', '#/counters'];
+let browser;
+let page;
+
+before(async () => {
+  browser = await launch();
+  page = await newPage(browser);
+});
+after(() => browser.close());
+
+for (const scheme of ['light', 'dark']) {
+  test(`no axe violations in any view, ${scheme}`, async () => {
+    const themed = await newPage(browser, { colorScheme: scheme });
+    for (const file of ['plain.html', 'heap.html', 'diff.html']) {
+      await themed.open(file);
+      for (const view of file === 'plain.html' ? VIEWS : ['#/overview', '#/flame/graph', '#/flame/table', '#/memory']) {
+        await themed.go(view);
+        assert.deepEqual(await violations(themed), [], `${file}${view}`);
+      }
+    }
+    assert.deepEqual(themed.complaints, []);
+    await themed.close();
+  });
+}
+
+test('functions have the numbers of the report', async () => {
+  const truth = report('plain.sonde');
+  await page.open('plain.html', '#/flame/table');
+  // A name may stand for several functions: they are told apart by their numbers.
+  const text = (r) => [r.name, r.self, r.total, r.samples ?? r.self_samples].join(' ');
+  const shown = (await rows(page, 'Functions by CPU time')).map(text).sort();
+  assert.deepEqual(shown, truth.functions.rows.map(text).sort());
+  assert.ok(shown.length > 20);
+});
+
+test('lines have the numbers of the report', async () => {
+  const truth = report('plain.sonde', '--lines').lines.rows.filter((l) => l.line);
+  await page.open('plain.html', '#/flame/lines');
+  const shown = await rows(page, 'Source lines');
+  assert.ok(truth.length > 10);
+  for (const l of truth) {
+    const row = shown.find((r) => r.file === l.file && r.line.endsWith(`:${l.line}`));
+    close(row?.self, l.self, `self of ${l.file}:${l.line}`);
+  }
+});
+
+test('processes have the numbers of the report, alone and within a time', async () => {
+  const processes = async () => page.evaluate(() => Object.fromEntries([...document.querySelectorAll('tr[data-pid]')]
+    .map((row) => [row.dataset.pid, Number(row.querySelector('[data-column=self]').dataset.value)])));
+  await page.open('plain.html');
+  const whole = await processes();
+  for (const p of report('plain.sonde', '--processes').processes.rows) close(whole[p.pid], p.self, `pid ${p.pid}`);
+  await page.go('#/overview?time=500000000~1250000000');
+  await page.locator('.chip').waitFor();
+  const part = await processes();
+  const truth = report('plain.sonde', '--processes', '--from', '500ms', '--to', '1250ms').processes.rows;
+  assert.ok(truth.every((p) => p.self < whole[p.pid]));
+  for (const p of truth) close(part[p.pid], p.self, `pid ${p.pid} within a time`);
+});
+
+test('a process that is clicked narrows every view, and its chip widens them again', async () => {
+  await page.open('plain.html');
+  await page.locator('tr[data-pid="4200"] button.link').click();
+  await page.getByRole('link', { name: 'Flame' }).click();
+  await page.getByRole('button', { name: 'Table' }).click();
+  const truth = report('plain.sonde', '--pid', '4200').functions.rows;
+  const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
+  assert.equal(shown.size, truth.length);
+  for (const f of truth) close(shown.get(f.name).total, f.total, f.name);
+  await page.getByRole('button', { name: /Remove the filter packer/ }).click();
+  assert.ok((await rows(page, 'Functions by CPU time')).length > truth.length);
+});
+
+test('a time that is dragged on a curve becomes a filter', async () => {
+  await page.open('plain.html');
+  const over = await page.locator('.u-over').first().boundingBox();
+  await page.mouse.move(over.x + over.width * 0.25, over.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(over.x + over.width * 0.75, over.y + 40, { steps: 5 });
+  await page.mouse.up();
+  await page.locator('.chip').waitFor();
+  const [from, to] = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1]).get('time').split('~').map(Number);
+  close(from / 1e7, 50, 'from');
+  close(to / 1e7, 150, 'to');
+});
+
+test('zooming by click, keys and wheel; the back button and the address restore it', async () => {
+  await page.open('plain.html', '#/flame/graph');
+  const canvas = page.locator('.flame canvas');
+  const view = () => canvas.evaluate((c) => [c.flame.from, c.flame.to]);
+  const box = await canvas.boundingBox();
+  await page.mouse.click(box.x + box.width * 0.1, box.y + 19 * 5.5); // parse_body
+  await page.waitForFunction(() => location.hash.includes('zoom='));
+  await page.waitForFunction(() => document.querySelector('.flame canvas').flame.to < 0.3);
+  assert.equal(await page.locator('.inspector-name').textContent(), 'parse_body');
+  const [from, to] = await view();
+  const address = await page.evaluate(() => location.href);
+  await page.mouse.click(box.x + box.width * 0.1, box.y + 19 * 7.5);
+  await page.waitForFunction((t) => document.querySelector('.flame canvas').flame.to < t - 0.01, to);
+  await page.goBack();
+  await page.waitForFunction((t) => Math.abs(document.querySelector('.flame canvas').flame.to - t) < 1e-6, to);
+  const again = await newPage(browser);
+  await again.goto(address);
+  await again.locator('.flame canvas').waitFor();
+  await again.waitForFunction((t) => Math.abs(document.querySelector('.flame canvas').flame?.to - t) < 1e-6, to);
+  await again.close();
+  await canvas.focus();
+  await page.keyboard.press('Escape');
+  await page.waitForFunction(() => document.querySelector('.flame canvas').flame.to === 1);
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await page.locator('.inspector-name').textContent(), 'main');
+  await page.keyboard.press('ArrowRight');
+  assert.equal(await page.locator('.inspector-name').textContent(), 'start_thread');
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => document.querySelector('.flame canvas').flame.from > 0.6);
+  await page.mouse.move(box.x + 400, box.y + 40);
+  await page.keyboard.down('Control');
+  await page.mouse.wheel(0, -200);
+  await page.keyboard.up('Control');
+  await page.waitForFunction(() => { const f = document.querySelector('.flame canvas').flame; return f.to - f.from < 0.2; });
+  assert.ok(from < to);
+});
+
+test('the search finds, sums up, and takes what is no expression as text', async () => {
+  await page.open('plain.html', '#/flame/graph');
+  await page.keyboard.press('/');
+  await page.keyboard.type('^json::(object|skip)');
+  const truth = report('plain.sonde', '--function', 'Json::(object|skip)').functions.rows;
+  const hit = Math.max(...truth.filter((f) => f.name === 'main').map((f) => f.total));
+  await page.waitForFunction(() => document.querySelector('.search-sum'));
+  const share = (await page.locator('.search-sum').textContent()).match(/([\d.]+) %/)[1];
+  close(Number(share) * 10, Math.round((hit / 2e9) * 1000), 'share that was found');
+  await page.getByRole('button', { name: 'Table' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 2);
+  await page.locator('input[type=search]').fill('json::object(');
+  await page.locator('#search-note').waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+});
+
+test('a function between its callers and callees', async () => {
+  await page.open('plain.html', '#/flame/table');
+  await page.locator('tbody tr', { hasText: 'handle_request' }).click();
+  await page.locator('.sandwich-head h2', { hasText: 'handle_request' }).waitFor();
+  const [up, down] = await page.locator('.half canvas').all();
+  const names = (c) => c.evaluate((e) => { const { sums } = e.flame.scene.layout; return [sums.value, ...[...e.flame.scene.layout.level(1).node].map((n) => sums.tree.name(n))]; });
+  const total = report('plain.sonde').functions.rows.find((f) => f.name === 'handle_request').total;
+  assert.deepEqual(await names(up), [total, 'serve(int, char**)']);
+  assert.deepEqual(await names(down), [total, 'parse_body', 'query', 'render']);
+});
+
+test('the timeline zooms, folds and names what is under the pointer', async () => {
+  await page.open('plain.html', '#/timeline');
+  const canvas = page.locator('.track-canvas canvas');
+  const box = await canvas.boundingBox();
+  await canvas.focus();
+  for (let i = 0; i < 6; i++) await page.keyboard.press('w');
+  await page.waitForFunction(() => { const t = document.querySelector('.track-canvas canvas').timeline; return t.to - t.from < 1e9; });
+  await page.keyboard.press('d');
+  assert.match(await page.evaluate(() => location.hash), /zoom=/);
+  await page.mouse.move(box.x + box.width / 2, box.y + 26 + 34 + 26);
+  await page.locator('.tracks .tip').waitFor();
+  const tall = await page.locator('.tracks-inner').evaluate((e) => e.scrollHeight);
+  await page.getByRole('button', { name: 'Fold all', exact: true }).click();
+  await page.waitForFunction((t) => document.querySelector('.tracks-inner').scrollHeight < t, tall);
+});
+
+test('memory has the numbers of the report', async () => {
+  const leaks = report('heap.sonde', '--leaks').leaks.facts;
+  const peaks = report('heap.sonde', '--peaks').peaks.rows;
+  await page.open('heap.html', '#/memory');
+  assert.equal(await page.locator('.peaks tbody tr').count(), Math.min(12, peaks.length));
+  await page.getByRole('button', { name: 'Allocated', exact: true }).click();
+  const allocated = (await rows(page, 'Heap allocated')).reduce((a, r) => a + r.bytes, 0);
+  const event = report('heap.sonde', '--notes').accounting.rows.find((e) => e.event === 'heap:allocated');
+  close(allocated, event.value, 'allocated');
+  await page.getByRole('button', { name: 'Not freed' }).click();
+  const shown = (await rows(page, 'Not freed')).reduce((a, r) => a + r.bytes, 0);
+  close(shown, leaks.leaked, 'leaked');
+  assert.ok(leaks.leaked > 0);
+  await page.getByRole('button', { name: 'Allocated', exact: true }).click();
+  await page.getByRole('button', { name: 'Open as flame graph' }).click();
+  await page.locator('.flame canvas').waitFor();
+  assert.equal(await page.locator('select').first().inputValue(), 'heap:allocated');
+});
+
+test('calls and counters lead to functions', async () => {
+  await page.open('plain.html', '#/calls');
+  const calls = await rows(page, 'Calls from function to function');
+  const call = calls.find((c) => c.from === 'query' && c.to === 'sqlite3_step');
+  close(call.value, report('plain.sonde').functions.rows.find((f) => f.name === 'sqlite3_step').total, 'query > sqlite3_step');
+  await page.locator('.box', { hasText: 'sqlite3_step' }).first().click();
+  await page.waitForFunction(() => location.hash.includes('symbol='));
+  await page.getByRole('button', { name: 'Whole graph' }).waitFor();
+  await page.getByRole('link', { name: 'Counters' }).click();
+  const counters = await rows(page, 'Events by function');
+  assert.ok(counters.some((c) => c['off-cpu:lock'] > 0) && counters.some((c) => c.cpu > 0));
+});
+
+test('two recordings are compared', async () => {
+  await page.open('diff.html', '#/flame/table');
+  const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
+  const here = new Map(report('plain.sonde').functions.rows.map((f) => [f.name, f.self]));
+  const there = new Map(report('other.sonde').functions.rows.map((f) => [f.name, f.self]));
+  for (const name of new Set([...here.keys(), ...there.keys()])) {
+    close(shown.get(name)?.before, there.get(name) ?? 0, `before of ${name}`);
+    close(shown.get(name)?.change, (here.get(name) ?? 0) - (there.get(name) ?? 0), `change of ${name}`);
+  }
+  await page.go('#/flame/graph');
+  await page.locator('.legend', { hasText: 'grown' }).waitFor();
+  await page.getByRole('checkbox').uncheck();
+  await page.locator('.legend', { hasText: 'Python' }).waitFor();
+});
+
+test('names are never markup, and nothing is asked of any network', async () => {
+  const hostile = await newPage(browser);
+  await hostile.open('hostile.html');
+  for (const view of VIEWS) {
+    await hostile.go(view);
+    await hostile.waitForTimeout(100);
+    const harm = await hostile.evaluate(() => ({
+      broken: document.documentElement.dataset.broken ?? null,
+      foreign: document.querySelectorAll('img, iframe, object, embed, [onerror], [onload], [onmouseover], a[href^="javascript"]').length,
+      scripts: document.scripts.length,
+    }));
+    assert.deepEqual(harm, { broken: null, foreign: 0, scripts: 2 }, view);
+  }
+  assert.match(await hostile.locator('h1').textContent(), /<img src=x onerror=alert\(1\)>/);
+  await hostile.evaluate(() => { const s = document.createElement('script'); s.textContent = 'document.documentElement.dataset.broken = 1'; document.body.append(s); });
+  assert.equal(await hostile.evaluate(() => document.documentElement.dataset.broken ?? null), null);
+  hostile.complaints = hostile.complaints.filter((c) => !/Content Security Policy/.test(c));
+  assert.deepEqual(hostile.complaints, []);
+  assert.ok([...hostile.requests, ...page.requests].every((url) => /^(file|about|data):/.test(url)));
+  assert.deepEqual(page.complaints, []);
+});
+
+test('a narrow window has no sideways scroll', async () => {
+  const narrow = await newPage(browser, { viewport: { width: 390, height: 800 } });
+  await narrow.open('heap.html');
+  for (const view of VIEWS) {
+    await narrow.go(view);
+    const over = await narrow.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    assert.ok(over <= 0, `${view} is ${over} px too wide`);
+  }
+  await narrow.close();
+});
