@@ -35,6 +35,9 @@ tsan: ## unit tests under ThreadSanitizer
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
+soak: all ## long trials: programs killed at any instant
+	@tools/soak --build $(BUILD)
+
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)
 

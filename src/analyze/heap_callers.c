@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* libc, glib, CPython, and the wrapper that half of all programs have. */
+/* libc, glib, CPython, Redis, OpenSSL, and the wrapper that half of all programs have. */
 static const char *const names[] = {
     "malloc",
     "calloc",
@@ -18,6 +18,16 @@ static const char *const names[] = {
     "valloc",
     "pvalloc",
     "strdup",
+    "zmalloc",
+    "zcalloc",
+    "zcalloc_num",
+    "zrealloc",
+    "ztrymalloc",
+    "zmalloc_usable",
+    "zrealloc_usable",
+    "CRYPTO_malloc",
+    "CRYPTO_zalloc",
+    "CRYPTO_realloc",
     "strndup",
     "wcsdup",
     "__strdup",

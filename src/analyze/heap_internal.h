@@ -77,6 +77,10 @@ struct heap_part {
 void heap_part_init(struct heap_part *part, const struct report *r, const char *event);
 void heap_part_release(struct heap_part *part);
 
+/* Resident memory by kind, of each process when it had most. */
+void section_ledger(struct view *v, const struct report *r, const struct heap_sums *h,
+                    size_t limit);
+
 /* One line for the first screen of a recording that has other samples too, in the last section. */
 void section_heap_line(struct view *v, const struct report *r);
 

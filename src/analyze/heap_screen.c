@@ -252,6 +252,7 @@ static void section_next_heap(struct view *v, const struct report *r, const stru
     if (h->all.live)
         report_suggest(s, r, "report", " --leaks", NULL, "all that was not freed");
     report_suggest(s, r, "report", " --peaks", NULL, "its ups and downs");
+    report_suggest(s, r, "report", " --sizes", NULL, "sizes of allocations");
     if (top)
         report_suggest(s, r, "report", " --mem-lines", top, "its source lines");
     if (!heap_alone(r->selection->profile))
@@ -268,6 +269,7 @@ void report_heap(struct view *v, const struct report *r)
     section_run(v, r);
     section_sums(v, p, &h);
     section_heaps(v, p, &h, whole ? 0 : SCREEN_PROCESSES);
+    section_ledger(v, r, &h, whole ? 0 : SCREEN_PROCESSES);
     section_at_peak(v, r, whole);
     section_of_event(v, r, "heap:live", "live", "Live at the end", whole);
     section_of_event(v, r, "heap:temporary", "temporary", "Freed at once", whole);

@@ -120,6 +120,12 @@ static void curve_point(struct heaps *h, struct curve *c, const char *name, uint
     writer_point(w, c->series, time, value);
 }
 
+void heap_curve_add(struct heaps *h, struct curve *c, const char *name, const struct heap_image *m,
+                    uint64_t time, int64_t value)
+{
+    curve_point(h, c, name, m->process, WRITER_NONE, time, value);
+}
+
 static void sum_by_thread(void *context, const struct heap_sums *s)
 {
     struct heap_image *m = context;
@@ -157,6 +163,7 @@ void heaps_tick(struct heaps *h, uint64_t now)
         live += curves_add(h, m, now);
         if (rss)
             curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
+        heap_ledger_tick(h, m, now);
     }
     heap_history_tick(h, now, live);
 }

@@ -45,6 +45,12 @@ struct heap_seen {
     uint32_t stack; /* in the recording, + 1; 0: not yet known */
 };
 
+/* What is resident, by kind. */
+struct heap_ledger {
+    struct curve anonymous, file, shared, pss;
+    uint64_t next_pss;
+};
+
 /* One program that a process runs. */
 struct heap_image {
     pid_t pid;
@@ -58,6 +64,7 @@ struct heap_image {
     VECTOR(struct heap_seen) seen; /* by cell */
     bool paused;
     struct curve live, rss;
+    struct heap_ledger ledger;
 };
 
 /* What a stack of an ended process held at the tree's peak, if that was its last one. */
@@ -88,6 +95,13 @@ uint32_t heap_image_thread(const struct heap_image *m, uint32_t thread);
 void heap_image_learn(struct heaps *h, struct heap_image *m);
 /* Tells the recording how a cell has changed since it was told last; returns its stack. */
 uint32_t heap_image_tell(struct heaps *h, struct heap_image *m, const struct heap_sums *s);
+
+/* A point of a curve of the whole process. */
+void heap_curve_add(struct heaps *h, struct curve *c, const char *name, const struct heap_image *m,
+                    uint64_t time, int64_t value);
+
+/* ---- heap_ledger.c */
+void heap_ledger_tick(struct heaps *h, struct heap_image *m, uint64_t now);
 
 /* ---- heap_history.c */
 /* Puts down what every stack allocated and freed since the last time; at the end of a process also

@@ -5,7 +5,8 @@
 
 extern const struct format format_pprof, format_folded, format_speedscope, format_chrome_trace,
     format_gecko, format_callgrind, format_dot, format_perf_data, format_perf_script,
-    format_gperftools_cpu, format_gperftools_heap, format_cpuprofile, format_json, format_csv;
+    format_gperftools_cpu, format_gperftools_heap, format_cpuprofile, format_json, format_csv,
+    format_massif;
 
 /* As help and messages list them. Longer extensions of the same end come first. */
 static const struct format *const formats[] = {
@@ -23,6 +24,7 @@ static const struct format *const formats[] = {
     &format_cpuprofile,
     &format_json,
     &format_csv,
+    &format_massif,
     NULL,
 };
 

@@ -1,9 +1,11 @@
 """What memory is made of: sizes, threads that free, ages, and what was held at any time of a run."""
 
 import re
+import shutil
 
 import pytest
 
+from runs import run
 from test_heap_report import record  # noqa: F401  the fixture
 
 
@@ -93,3 +95,25 @@ def test_tables_of_people(phases):
         done = phases.sonde("report", phases.path, *options)
         assert done.status == 0, done
         assert not re.search(r"nan|-1\b|[0-9]{19}", done.stdout), done.stdout
+
+
+def test_resident_memory_adds_up(phases):
+    """Its parts are read one after the other while it runs, so to a few pages."""
+    row, = phases.report("--heap")["ledger"]["rows"]
+    assert row["rss"] >= 2000000 and row["live"] >= 1900000
+    parts = row["live"] + row["kept"] + row["file"] + row["shared"]
+    assert parts == pytest.approx(row["rss"], rel=0.15)
+    assert 0 < row["pss"] <= 1.15 * row["rss"]
+
+
+def test_massif_opens_it(phases, tmp_path):
+    if not shutil.which("ms_print"):
+        pytest.skip("ms_print is not installed")
+    file = tmp_path / "x.massif"
+    done = phases.sonde("export", "--format", "massif", "-o", file, phases.path)
+    assert done.status == 0, done
+    printed = run(["ms_print", file]).stdout
+    assert re.search(r"49\.\d\d% \(1,000,000B\) 0x[0-9A-F]+: site_late|50\.00% \(1,000,000B\)", printed)
+    assert "(peak)" in printed
+    heaps = [int(n) for n in re.findall(r"mem_heap_B=(\d+)", file.read_text())]
+    assert max(heaps) == phases.truth["peak"]
