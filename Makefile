@@ -35,15 +35,13 @@ tsan: ## unit tests under ThreadSanitizer
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
-soak: all ## long trials: programs killed at any instant
+soak: all ## long trials: programs, and a server of jobs, killed at any instant
 	@tools/soak --build $(BUILD)
+	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
+		tests/integration/test_serve_faults.py -k killed
 
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)
-
-soak: all ## the long tests: a server of jobs killed 200 times during ingest
-	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
-		tests/integration/test_serve_faults.py -k killed
 
 install: all ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null
