@@ -296,10 +296,14 @@ static int run(struct invocation *inv)
         rc = watch_record_open(o->record, o->force, &m.record, &inv->error);
     if (rc && !m.child)
         return rc;
-    signal(SIGINT, on_interrupt);
+    sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
     watch_init(&m.watch, o->threads);
-    struct screen_options how = {
-        .rows = m.choice, .interval = o->interval, .looked = looked, .context = &m};
+    struct screen_options how = {.rows = m.choice,
+                                 .interval = o->interval,
+                                 .out = stdout,
+                                 .in = stdin,
+                                 .looked = looked,
+                                 .context = &m};
     if (rc)
         ;
     else if (screen)

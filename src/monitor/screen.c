@@ -14,12 +14,12 @@
 #define INTERVAL_MIN 200000000ull
 #define INTERVAL_MAX 60000000000ull
 
-static int start(struct error *err)
+static int start(FILE *out, FILE *in, struct error *err)
 {
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return error_set(err, FAULT_SYSTEM, "the monitor needs a terminal; --once does not");
     setlocale(LC_CTYPE, "");
-    SCREEN *screen = newterm(NULL, stdout, stdin);
+    SCREEN *screen = newterm(NULL, out, in);
     if (!screen)
         return error_set(err, FAULT_SYSTEM,
                          "this terminal (TERM=%s) is not known; --once needs none",
@@ -189,7 +189,7 @@ static void wait_for_key(struct screen *s, uint64_t due)
 int screen_run(struct watch *w, const struct screen_options *options, struct error *err)
 {
     struct screen s = {.watch = w, .options = *options, .choice = options->rows, .page = TEXT_INIT};
-    int rc = start(err);
+    int rc = start(options->out, options->in, err);
     if (rc)
         return rc;
     if (options->rows.filter)

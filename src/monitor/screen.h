@@ -2,12 +2,15 @@
 #ifndef SONDE_WATCH_SCREEN_H
 #define SONDE_WATCH_SCREEN_H
 
+#include <stdio.h>
+
 #include "base/error.h"
 #include "monitor/listing.h"
 
 struct screen_options {
     struct listing_choice rows;
     uint64_t interval; /* ns */
+    FILE *out, *in;    /* the terminal */
     /* Called after each look; true ends the screen. May be NULL. */
     bool (*looked)(void *context, struct watch *w);
     void *context;

@@ -4,12 +4,13 @@ import re
 
 from source import files, finish, relative, text_of, ROOT
 
-BELOW_CMD = {"top", "live", "serve", "store", "render", "formats", "analyze", "capture", "symbol", "profile",
+BELOW_CMD = {"top", "monitor", "live", "serve", "store", "render", "formats", "analyze", "capture", "symbol", "profile",
              "recording", "cpython", "unwind", "wire", "base"}
 ROOMS = {
     "main.c": BELOW_CMD | {"cmd"},
     "cmd": BELOW_CMD,
     "top": {"base"},
+    "monitor": {"render", "analyze", "recording", "profile", "base"},
     "live": {"serve", "render", "formats", "analyze", "capture", "symbol", "recording", "profile",
              "base"},
     "serve": {"store", "render", "formats", "analyze", "recording", "profile", "base"},
