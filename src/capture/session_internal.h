@@ -38,7 +38,7 @@ struct session {
     uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;
     unsigned timeouts; /* how often the command was told that its time is over */
-    bool begun; /* the command runs: what went before was ours; always so when attached */
+    bool begun;        /* the command runs: what went before was ours; always so when attached */
     bool stop;
     struct control *control; /* or NULL */
     uint64_t rate;           /* as it is now */
