@@ -8,7 +8,7 @@ export JOBS
 PYTHON := /usr/bin/python3
 
 .DEFAULT_GOAL := all
-.PHONY: all demo test lint asan tsan fuzz soak bench install help clean
+.PHONY: all demo test lint asan tsan fuzz bench soak install help clean
 
 all: ## build sonde into build/
 	@tools/setup build
@@ -35,11 +35,13 @@ tsan: ## unit tests under ThreadSanitizer
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
-soak: all ## long trials: programs killed at any instant
-	@tools/soak --build $(BUILD)
-
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)
+
+soak: all ## the long tests: a server of jobs killed 200 times during ingest
+	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
+		tests/integration/test_serve_faults.py -k killed
+	@tools/soak --build $(BUILD)
 
 install: all ## install under PREFIX (/usr/local); DESTDIR is honoured
 	@meson configure $(BUILD) -Dprefix=$(PREFIX) >/dev/null

@@ -29,6 +29,8 @@ extern const struct command command_push;
 extern const struct command command_stat;
 extern const struct command command_list;
 extern const struct command command_monitor;
+extern const struct command command_bench;
+extern const struct command command_doctor;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -51,6 +53,8 @@ static const struct command *const commands[] = {
     &command_stat,
     &command_list,
     &command_monitor,
+    &command_bench,
+    &command_doctor,
     &command_help,
     NULL,
     // clang-format on

@@ -127,6 +127,12 @@ bool agent_attach(char **variables);
 /* Something was loaded: modules and an interpreter are looked for. In start.c; not for handlers. */
 void agent_after_load(void *handle);
 
+/* A process that was to stay as it is has something to say after all; whether the agent runs. */
+bool agent_begin_late(void);
+/* The program asks for a session that the environment names; in start.c. False: there is none. */
+bool agent_join(void);
+void agent_leave(void); /* no sample and no word until the next one */
+
 /* Sets a bit for the collector to tell the user of. Signal-safe. */
 void agent_declare(uint32_t flag);
 

@@ -45,7 +45,7 @@ static inline uint64_t hash_words(const struct heap_thread *t, const struct heap
     const uint64_t factor = 0x9e3779b97f4a7c15ull, sp = s->sp;
     const uint16_t *w = s->trace.word, *end = w + s->trace.count;
     uint64_t a = s->ip, b = sp, c = s->trace.uses_fp ? s->fp : 0;
-    uint64_t d = ((uint64_t)t->index << 32 | s->version) ^ t->salt;
+    uint64_t d = (uint64_t)t->index << 32 | s->version;
     for (; end - w >= 4; w += 4) {
         a = (a + word_at(sp + w[0] * 8ull)) * factor;
         b = (b + word_at(sp + w[1] * 8ull)) * factor;
@@ -65,10 +65,27 @@ static inline size_t slot_of(uint64_t hash)
     return hash & (HEAP_MEMOS - 1);
 }
 
+/* Where all Python frames are at the same instructions, the same caller at the same depth has been
+ * come to by the same way: nothing need be looked at. */
+static inline uint64_t hash_python(const struct heap_thread *t, const struct unwind_call *call)
+{
+    uint64_t a = (t->salt ^ call->ip) * 0x9e3779b97f4a7c15ull;
+    a = ((a ^ a >> 29) + call->sp + ((uint64_t)t->index << 48)) * 0xd6e8feb86659fd93ull;
+    return (a ^ a >> 32) | 1;
+}
+
 uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call, uint64_t *hash)
 {
     struct heap_shape *s = shape_at(t, call);
     *hash = 0;
+    if (t->salt) {
+        uint64_t h = *hash = hash_python(t, call);
+        const struct heap_known *m = &t->memo[slot_of(h)];
+        if (__builtin_expect(m->hash == h, 1))
+            return m->cell;
+        m = &t->memo[slot_of(h) ^ 1];
+        return m->hash == h ? m->cell : 0;
+    }
     if (__builtin_expect(!is_of(s, call), 0) || __builtin_expect(s->rest, 0))
         return 0;
     uint64_t h = *hash = hash_words(t, s);
@@ -117,6 +134,10 @@ static void shape_set(struct heap_shape *s, const struct unwind_call *call,
 
 void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t hash, uint32_t cell)
 {
+    if (t->salt) {
+        learn(t, hash, cell);
+        return;
+    }
     struct heap_shape *s = shape_at(t, call);
     bool here = s->sp == call->sp && s->ip == call->ip;
     if (here && s->rest) {

@@ -36,8 +36,7 @@ static inline struct trace_entry *builtin_entry(const void *function)
 /* C functions are left out with the Python function that calls them. */
 static inline bool is_left_out(const void *frame)
 {
-    return __builtin_expect(trace_settings.only[0] || trace_settings.skip[0], 0) &&
-           python_code_entry(code_of(frame))->hidden;
+    return __builtin_expect(trace_hiding, 0) && python_code_entry(code_of(frame))->hidden;
 }
 
 int python_on_call(void *self, void *frame, int what, void *argument)
@@ -52,23 +51,23 @@ int python_on_call(void *self, void *frame, int what, void *argument)
     switch (what) {
     case ON_CALL:
         e = python_code_entry(code_of(frame));
-        if (python_enters(t, e))
+        if (trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
         break;
     case ON_RETURN:
         e = python_code_entry(code_of(frame));
-        if (python_leaves(t, e))
+        if (trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
         break;
     case ON_C_CALL:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && python_enters(t, e))
+        if (!is_left_out(frame) && trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
         break;
     case ON_C_EXCEPTION:
     case ON_C_RETURN:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && python_leaves(t, e))
+        if (!is_left_out(frame) && trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
         break;
     default:

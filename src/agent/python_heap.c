@@ -1,20 +1,26 @@
 /* See python_heap.h. */
 #include "agent/python_heap.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
 #include "agent/arch.h"
+#include "agent/publish.h"
 #include "cpython/memory.h"
 
 #define PAGE_SHIFT 12
+#define WALKS 256
 #define FACTOR 0x9e3779b97f4a7c15ull
 
 /* Of a thread; apart from the sampler's, which may come in between. */
 struct python_heap {
     uint32_t generation; /* of the slot whose reader was told */
+    uint32_t left;       /* walks until `memory` is looked at anew */
     uint64_t state;      /* of the thread, at the last walk */
+    uint64_t page;       /* where a frame was, at the last walk */
+    size_t frame_size;
     struct cpython_pages pages;
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
@@ -56,46 +62,60 @@ static uint64_t word_at(uint64_t address)
     return word;
 }
 
-/* Most frames lie in the same page as the one before. */
-static inline bool can_read(const struct python_heap *p, uint64_t address, uint64_t size,
-                            uint64_t *page)
+/* Most frames lie in the page of the one before, and those of the call before. */
+static inline bool can_read(struct python_heap *p, uint64_t address, uint64_t size)
 {
-    if (__builtin_expect(address >> PAGE_SHIFT == *page, 1) &&
-        (address + size - 1) >> PAGE_SHIFT == *page)
+    if (__builtin_expect(address >> PAGE_SHIFT == p->page, 1) &&
+        (address + size - 1) >> PAGE_SHIFT == p->page)
         return true;
-    *page = address >> PAGE_SHIFT;
-    return address_is_sane(address) && memory_is_readable(&p->memory, address, size);
+    if (!address_is_sane(address) || !memory_is_readable(&p->memory, address, size))
+        return false;
+    p->page = address >> PAGE_SHIFT;
+    return true;
 }
 
 /* The innermost frame, or 0. */
-static uint64_t frame_of(const struct python_heap *p, uint64_t state, uint64_t *page)
+static inline uint64_t frame_of(struct python_heap *p, uint64_t state)
 {
     const struct layout *l = &agent_python.py.layout;
-    if (!can_read(p, state, l->thread_frame + 8, page))
+    if (p->state != state && !memory_is_readable(&p->memory, state, l->thread_frame + 8))
         return 0;
+    p->state = state;
     uint64_t frame = word_at(state + l->thread_frame);
     if (l->cframe_frame == LAYOUT_ABSENT)
         return frame;
-    return can_read(p, frame, l->cframe_frame + 8, page) ? word_at(frame + l->cframe_frame) : 0;
+    /* The _PyCFrame is on the C stack. */
+    bool here = frame >= p->memory.stack_low && frame + 64 <= p->memory.stack_high;
+    return here || memory_is_readable(&p->memory, frame, l->cframe_frame + 8)
+               ? word_at(frame + l->cframe_frame)
+               : 0;
 }
 
 /* Over code and instruction of all frames, as they lie there: who is told what they are walks again
  * and looks closer. 0: there are none. */
-static uint64_t hash_frames(const struct python_heap *p, uint64_t state)
+static inline uint64_t hash_frames(struct python_heap *p, uint64_t state)
 {
     const struct layout *l = &agent_python.py.layout;
-    uint64_t hash = 0x51ed270b0a1f39c1ull, page = 0, frame = frame_of(p, state, &page);
+    uint64_t hash = 0x51ed270b0a1f39c1ull, frame = frame_of(p, state), size = p->frame_size;
     bool far = l->frame_lasti == LAYOUT_ABSENT;
     uint32_t place = far ? l->frame_instr : l->frame_lasti;
-    uint64_t size = layout_frame_size(l);
     size_t count = 0;
-    for (; frame && count < HEAP_PYTHON_DEPTH && can_read(p, frame, size, &page); count++) {
+    for (; frame && count < HEAP_PYTHON_DEPTH && can_read(p, frame, size); count++) {
         uint64_t where = word_at(frame + place);
         hash = (hash ^ word_at(frame + l->frame_code)) * FACTOR;
         hash = (hash ^ (far ? where : (uint32_t)where)) * FACTOR;
         frame = word_at(frame + l->frame_back);
     }
     return count ? (hash ^ hash >> 32) | 1 : 0;
+}
+
+/* What is known to be readable is believed for a while: see cpython_memory_local. */
+static void renew(struct python_heap *p)
+{
+    p->left = WALKS;
+    p->page = p->state = 0;
+    p->frame_size = layout_frame_size(&agent_python.py.layout);
+    cpython_memory_local(&p->memory, &p->pages, python_probe, 0, 0);
 }
 
 void python_heap_walk(struct heap_thread *t, uint64_t sp)
@@ -105,10 +125,28 @@ void python_heap_walk(struct heap_thread *t, uint64_t sp)
     t->salt = 0;
     if (!p)
         return;
+    if (!p->left--)
+        renew(p);
     bool own = sp >= t->stack_low && sp < t->stack_end;
-    cpython_memory_local(&p->memory, &p->pages, python_probe, own ? sp : 0, own ? t->stack_end : 0);
-    p->state = state;
+    p->memory.stack_low = own ? sp : 0;
+    p->memory.stack_high = own ? t->stack_end : 0;
     t->salt = hash_frames(p, state);
+}
+
+/* A child after fork shows itself at its first sample, which may be far away. Not to be interrupted
+ * by that: it would do the same. */
+static bool has_slot(struct agent_thread *thread)
+{
+    uint64_t all = ~0ull, old = 0;
+    if (!thread || thread->slot || agent_quiet)
+        return thread && thread->slot;
+    raw4(SYS_rt_sigprocmask, SIG_BLOCK, &all, &old, sizeof all);
+    if (agent_phase() == AGENT_WAITING)
+        publish_segment();
+    if (agent_phase() == AGENT_RUNNING)
+        publish_thread(thread);
+    raw4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof old);
+    return thread->slot;
 }
 
 size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
@@ -116,7 +154,7 @@ size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
     struct python_heap *p = t->python;
     struct agent_thread *thread = agent_self.thread;
     struct cpython_end end;
-    if (!thread || !thread->slot)
+    if (!has_slot(thread))
         return 0;
     size_t count =
         cpython_walk(&agent_python.py, &p->memory, p->state, p->frame, HEAP_PYTHON_DEPTH, &end);

@@ -123,7 +123,7 @@ static void hook_thread(const struct hook_layout *l, void *thread)
 void python_hook_threads(void)
 {
     python_threads_coming = 0;
-    if (!is_set || python_minor >= NEW_API)
+    if (!is_set || python_minor >= NEW_API || !trace_settings.calls || !trace_settings.builtins)
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
     void *self = python_api.thread_get();
@@ -157,6 +157,8 @@ bool python_hooks_set(void)
         return true;
     if (python_minor >= NEW_API)
         is_set = python_monitor_set();
+    else if (!trace_settings.builtins)
+        is_set = python_frames_set(true);
     else
         is_set = profile_set();
     if (is_set)
@@ -175,6 +177,9 @@ void python_hooks_unset(void)
         python_monitor_unset();
         return;
     }
+    python_frames_set(false);
+    if (!trace_settings.builtins)
+        return;
     const struct hook_layout *l = &hook_layouts[python_minor];
     void *self = python_api.thread_get(), *interpreter = NULL;
     memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
@@ -223,7 +228,8 @@ static int on_audit(const char *event, void *arguments, void *unused)
             learn_main(arguments);
         if (trace_settings.calls || trace_settings.lines)
             python_hooks_set();
-    } else if (!setting && is_set && python_minor < NEW_API && starts(event, "sys.setprofile")) {
+    } else if (!setting && is_set && python_minor < NEW_API && trace_settings.builtins &&
+               starts(event, "sys.setprofile")) {
         if (trace_self())
             trace_declare(TRACE_HOOK_TAKEN);
         python_api.add_pending(give_back, NULL);

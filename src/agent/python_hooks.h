@@ -61,6 +61,9 @@ void python_hooks_unset(void);
 extern uint32_t python_threads_coming;
 void python_hook_threads(void);
 
+/* Some function is left out: C functions that it calls are to be, too. */
+extern bool trace_hiding;
+
 /* ---- python_names.c */
 struct trace_entry *python_name_code(uint64_t code);
 /* A method definition and the object it is bound to, or the type that a descriptor says. */
@@ -90,28 +93,9 @@ enum {
 /* ---- python_calls.c, python_monitor.c */
 int python_on_call(void *self, void *frame, int what, void *argument);
 void python_calls_init(void);
+/* Python's functions alone, up to 3.11; in python_lines_eval.c. */
+bool python_frames_set(bool on);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
-
-/* Whether a call of this entry is written; with a limit, counts how deep it is. */
-static inline bool python_enters(struct trace_thread *t, const struct trace_entry *e)
-{
-    if (__builtin_expect(e->hidden, 0))
-        return false;
-    if (__builtin_expect(trace_settings.depth, 0))
-        return t->depth++ < trace_settings.depth;
-    return true;
-}
-
-static inline bool python_leaves(struct trace_thread *t, const struct trace_entry *e)
-{
-    if (__builtin_expect(e->hidden, 0))
-        return false;
-    if (__builtin_expect(trace_settings.depth, 0)) {
-        t->depth -= t->depth != 0;
-        return t->depth < trace_settings.depth;
-    }
-    return true;
-}
 
 #endif

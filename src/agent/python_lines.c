@@ -20,6 +20,7 @@ struct sets {
 };
 
 static struct sets *sets;
+static bool is_set; /* the hooks */
 static char main_script[512];
 
 void python_lines_main(const char *path)
@@ -248,6 +249,23 @@ static void *code_of(void *object)
     return code;
 }
 
+bool python_lines_choose(void *function)
+{
+    void *code = code_of(function);
+    if (!code)
+        return false;
+    if (!is_set) {
+        trace_settings.lines = true;
+        python_lines_set();
+    }
+    uint64_t key = (uint64_t)(uintptr_t)code;
+    bool chosen = sets && line_set_choose(python_code_entry(key), key);
+    if (chosen && python_minor >= 12)
+        python_lines_monitor_choose(key);
+    python_api.release(code); /* the function holds it */
+    return chosen;
+}
+
 static void *decorator; /* the function object */
 
 /* profile(function), as other line profilers have it; with options alone, the decorator itself. */
@@ -258,14 +276,8 @@ static void *on_profile(void *self, void *arguments, void *keywords)
     void *object = PYTHON_WORD(arguments, LAYOUT_SIZE)
                        ? (void *)(uintptr_t)PYTHON_WORD(arguments, LAYOUT_TUPLE)
                        : decorator;
-    void *code = object != decorator ? code_of(object) : NULL;
-    if (code && trace_self()) {
-        uint64_t key = (uint64_t)(uintptr_t)code;
-        if (line_set_choose(python_code_entry(key), key) && python_minor >= 12)
-            python_lines_monitor_choose(key);
-    }
-    if (code)
-        python_api.release(code); /* the function holds it */
+    if (object != decorator && trace_self())
+        python_lines_choose(object);
     python_api.retain(object);
     return object;
 }
@@ -294,13 +306,16 @@ static void decorator_set(void)
 
 void python_lines_set(void)
 {
+    if (is_set)
+        return;
     if (!sets)
         sets = publish_map_wiped((sizeof *sets + 4095) & ~4095ul);
     if (!trace_self() || !sets)
         return;
     bool set = python_minor >= 12 ? python_lines_monitor_set() : python_lines_eval_set();
-    if (set)
+    is_set = set;
+    if (set && trace_settings.chosen[0])
         decorator_set();
-    else
+    if (!set)
         trace_declare(TRACE_HOOK_REFUSED);
 }

@@ -53,6 +53,8 @@ void line_end(struct line_run *run);
 void python_lines_set(void);
 bool python_lines_eval_set(void);
 bool python_lines_monitor_set(void);
+/* Chooses what a Python function object runs; false if it is none. */
+bool python_lines_choose(void *function);
 /* From 3.12 on: code that was chosen is watched from now on. */
 void python_lines_monitor_choose(uint64_t code);
 /* The main script, as the interpreter names it. */

@@ -26,7 +26,7 @@ static void *on_enter(void *self, void *const *arguments, int64_t count)
     struct trace_thread *t = trace_self();
     if (__builtin_expect(t != NULL, 1)) {
         struct trace_entry *e = python_code_entry((uint64_t)(uintptr_t)arguments[0]);
-        if (python_enters(t, e))
+        if (trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
     }
     return python_api.none; /* immortal from 3.12 on */
@@ -39,7 +39,7 @@ static void *on_leave(void *self, void *const *arguments, int64_t count)
     struct trace_thread *t = trace_self();
     if (__builtin_expect(t != NULL, 1)) {
         struct trace_entry *e = python_code_entry((uint64_t)(uintptr_t)arguments[0]);
-        if (python_leaves(t, e))
+        if (trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
     }
     return python_api.none;
@@ -64,7 +64,7 @@ static inline struct trace_entry *callee(void *const *arguments)
 
 static inline bool is_left_out(void *const *arguments)
 {
-    return __builtin_expect(trace_settings.only[0] || trace_settings.skip[0], 0) &&
+    return __builtin_expect(trace_hiding, 0) &&
            python_code_entry((uint64_t)(uintptr_t)arguments[0])->hidden;
 }
 
@@ -74,7 +74,7 @@ static void *on_c_call(void *self, void *const *arguments, int64_t count)
     (void)count;
     struct trace_entry *e = callee(arguments);
     struct trace_thread *t = e ? trace_self() : NULL;
-    if (t && !is_left_out(arguments) && python_enters(t, e))
+    if (t && !is_left_out(arguments) && trace_enters(t, e))
         trace_put(t, TRACE_ENTER, e->id);
     return python_api.none;
 }
@@ -85,7 +85,7 @@ static void *on_c_return(void *self, void *const *arguments, int64_t count)
     (void)count;
     struct trace_entry *e = callee(arguments);
     struct trace_thread *t = e ? trace_self() : NULL;
-    if (t && !is_left_out(arguments) && python_leaves(t, e))
+    if (t && !is_left_out(arguments) && trace_leaves(t, e))
         trace_put(t, TRACE_LEAVE, e->id);
     return python_api.none;
 }
@@ -98,10 +98,13 @@ static struct definition on_enter_def = {"sonde_enter", on_enter, FASTCALL, NULL
 static const struct {
     const char *event;
     struct definition *definition;
+    bool builtin;
 } events[] = {
-    {"PY_START", &on_enter_def},  {"PY_RESUME", &on_enter_def},   {"PY_THROW", &on_enter_def},
-    {"PY_RETURN", &on_leave_def}, {"PY_YIELD", &on_leave_def},    {"PY_UNWIND", &on_leave_def},
-    {"CALL", &on_c_call_def},     {"C_RETURN", &on_c_return_def}, {"C_RAISE", &on_c_return_def},
+    {"PY_START", &on_enter_def, false},  {"PY_RESUME", &on_enter_def, false},
+    {"PY_THROW", &on_enter_def, false},  {"PY_RETURN", &on_leave_def, false},
+    {"PY_YIELD", &on_leave_def, false},  {"PY_UNWIND", &on_leave_def, false},
+    {"CALL", &on_c_call_def, true},      {"C_RETURN", &on_c_return_def, true},
+    {"C_RAISE", &on_c_return_def, true},
 };
 
 static bool call(void *result)
@@ -142,6 +145,8 @@ bool python_monitor_set(void)
     }
     long all = 0;
     for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        if (events[i].builtin && !trace_settings.builtins)
+            continue;
         long event = number(names, events[i].event);
         void *function = api->new_function(events[i].definition, NULL, NULL);
         if (function &&

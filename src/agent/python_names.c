@@ -12,6 +12,7 @@
 #define METHODS_MAX 4096
 
 static int64_t extra = -1;
+bool trace_hiding;
 
 static void on_code_end(void *code)
 {
@@ -32,10 +33,24 @@ static bool path_matches(const char *patterns, const char *path)
            (name && trace_matches(patterns, name + 1, strlen(name + 1)));
 }
 
+/* Of python/sonde itself: a span is begun in a function of that, but lasts longer. */
+static bool is_own(const char *path)
+{
+    static const char *const files[] = {"/sonde/spans.py", "/sonde/_library.py",
+                                        "/sonde/profiler.py", "/sonde/lines.py"};
+    size_t len = strlen(path);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        size_t tail = strlen(files[i]);
+        if (len >= tail && !strcmp(path + len - tail, files[i]))
+            return true;
+    }
+    return false;
+}
+
 static bool is_hidden(const char *path)
 {
     const struct trace_settings *s = &trace_settings;
-    return (s->only[0] && !path_matches(s->only, path)) ||
+    return is_own(path) || (s->only[0] && !path_matches(s->only, path)) ||
            (s->skip[0] && path_matches(s->skip, path));
 }
 
@@ -55,13 +70,15 @@ struct trace_entry *python_name_code(uint64_t code)
         text.path_len = strlen(c.filename);
         text.line = c.first_line;
     }
-    struct trace_entry *e = trace_name(code, &text);
-    e->hidden = known && is_hidden(c.filename);
-    if (known && e->key == code)
-        line_set_consider(e, code, c.filename, c.qualname);
-    if (extra >= 0 && e->key == code &&
+    /* First: what stood there before a fork, or in another session, is ended by this. */
+    if (extra >= 0 && known &&
         python_api.set_extra((void *)(uintptr_t)code, extra, (void *)(uintptr_t)code) != 0)
         python_api.error_clear();
+    struct trace_entry *e = trace_name(code, &text);
+    e->hidden = known && is_hidden(c.filename);
+    trace_hiding = trace_hiding || e->hidden;
+    if (known && e->key == code)
+        line_set_consider(e, code, c.filename, c.qualname);
     return e;
 }
 

@@ -11,6 +11,7 @@
 #include "agent/arch.h"
 #include "agent/clock.h"
 #include "agent/publish.h"
+#include "agent/python.h"
 #include "agent/timer.h"
 
 #define COOKIE_MARK 0x50deull
@@ -194,6 +195,20 @@ void registry_disarm_all(void)
         if (t && __atomic_load_n(&t->alive, __ATOMIC_ACQUIRE))
             registry_disarm(t);
     }
+}
+
+void registry_begin_again(void)
+{
+    for (uint32_t i = 0; i < AGENT_SLOTS; i++) {
+        struct agent_thread *t = at_index(i);
+        if (!t || !__atomic_load_n(&t->alive, __ATOMIC_ACQUIRE))
+            continue;
+        t->slot = NULL;
+        if (t->python)
+            t->python->generation = 0; /* the new reader has been told nothing */
+        publish_thread(t);
+    }
+    registry_arm_all();
 }
 
 void registry_arm_all(void)

@@ -27,5 +27,7 @@ bool registry_of_signal(const siginfo_t *info, struct agent_thread **thread);
 void registry_disarm(struct agent_thread *t);
 void registry_disarm_all(void);
 void registry_arm_all(void);
+/* In a new segment: every thread takes a place there, then its timer runs. */
+void registry_begin_again(void);
 
 #endif

@@ -24,6 +24,7 @@
 #include "agent/python.h"
 #include "agent/python_alloc.h"
 #include "agent/real.h"
+#include "agent/registry.h"
 #include "agent/sample.h"
 #include "agent/session.h"
 #include "agent/signals.h"
@@ -186,6 +187,7 @@ static void trace_read(void)
     struct trace_layout unused;
     t->on = what != NULL;
     t->calls = has_word(what, "calls");
+    t->builtins = has_word(what, "builtins");
     t->lines = has_word(what, "lines");
     t->tsc = clock && strcmp(clock, "tsc") == 0;
     t->depth = (uint32_t)number(variable(SESSION_TRACE_DEPTH), 0, 1u << 20);
@@ -307,6 +309,63 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     }
     python_look(NULL);
     begin_or_wait();
+}
+
+bool agent_begin_late(void)
+{
+    struct agent_settings *s = &agent_settings;
+    struct heap_settings none = {.mode = HEAP_OFF};
+    if (agent_process || !__atomic_exchange_n(&s->python_awaited, false, __ATOMIC_ACQ_REL))
+        return trace_process != NULL;
+    environment = environ;
+    s->interval = 0; /* it is sampled from outside */
+    begin(&none);
+    return trace_process != NULL;
+}
+
+/* The session of before is over, its timers are off: a new segment, with the threads there are. */
+static void join_again(void)
+{
+    struct agent_process *p = agent_process;
+    struct segment_header *before = p->segment;
+    uint64_t size = p->layout.size;
+    __atomic_store_n(&p->phase, AGENT_WAITING, __ATOMIC_RELEASE);
+    p->segment = NULL;
+    p->tries = 0;
+    p->start = agent_now();
+    publish_segment();
+    agent_settings.active = agent_phase() == AGENT_RUNNING;
+    registry_begin_again();
+    if (before)
+        raw2(SYS_munmap, before, size);
+    if (agent_settings.active && trace_start())
+        python_hooks_init(NULL);
+}
+
+void agent_leave(void)
+{
+    if (!agent_process)
+        return;
+    registry_disarm_all();
+    trace_stop();
+}
+
+/* Into a collector's session that a program started for itself, or into another one than before. */
+bool agent_join(void)
+{
+    environment = environ;
+    if (!settings_read())
+        return false;
+    trace_read();
+    if (!agent_python.ready)
+        python_look(NULL);
+    if (!agent_process) {
+        struct heap_settings none = {.mode = HEAP_OFF};
+        begin(&none);
+    } else {
+        join_again();
+    }
+    return agent_phase() == AGENT_RUNNING && trace_process;
 }
 
 void agent_after_load(void *handle)

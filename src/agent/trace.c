@@ -265,8 +265,40 @@ void trace_put_value(struct trace_thread *t, uint32_t id, int64_t value)
     __atomic_store_n(&t->slot->head, t->head, __ATOMIC_RELEASE);
 }
 
+void trace_stop(void)
+{
+    struct trace_process *p = trace_process;
+    if (!p || !p->segment)
+        return;
+    for (uint32_t i = 0; i < TRACE_SLOTS; i++) {
+        struct trace_thread *t = &p->thread[i];
+        if (!t->ring)
+            continue;
+        t->slot->lost += t->lost;
+        t->slot->end = agent_now();
+        __atomic_store_n(&t->slot->state, SLOT_ENDED, __ATOMIC_RELEASE);
+        t->lines = NULL;
+        __atomic_store_n(&t->ring, NULL, __ATOMIC_RELEASE);
+    }
+    __atomic_store_n(&p->phase, AGENT_OFF, __ATOMIC_RELEASE);
+}
+
+/* A session after another one: what belonged to that goes. */
+static void forget(struct trace_process *p)
+{
+    struct trace_header *h = p->segment;
+    __atomic_store_n(&p->segment, NULL, __ATOMIC_RELEASE);
+    if (h)
+        raw2(SYS_munmap, h, p->layout.size);
+    trace_names_forget();
+    p->tries = 0;
+    __atomic_store_n(&p->phase, AGENT_ABSENT, __ATOMIC_RELEASE);
+}
+
 bool trace_start(void)
 {
+    if (trace_process && trace_process->phase == AGENT_OFF)
+        forget(trace_process);
     size_t size = (sizeof *trace_process + 4095) & ~4095ul;
     if (trace_process || !trace_settings.on || !trace_names_init())
         return trace_process != NULL;

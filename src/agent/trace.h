@@ -54,6 +54,7 @@ struct trace_process {
 struct trace_settings {
     bool on;         /* there is a tracer at all */
     bool calls;      /* every call of Python, and of instrumented programs */
+    bool builtins;   /* C functions that Python calls as well */
     bool lines;      /* chosen functions line by line */
     bool tsc;        /* ticks are the processor's */
     uint32_t depth;  /* calls deeper than this are left out; 0: none */
@@ -70,6 +71,8 @@ extern struct trace_process *trace_process; /* NULL unless tracing */
 /* ---- trace.c */
 /* From the constructor, once the agent runs; or from the program's own request. */
 bool trace_start(void);
+/* Ends every thread's place; nothing is written until the next start. No hook may be running. */
+void trace_stop(void);
 /* The calling thread's place, made at its first word; NULL when there is none. */
 struct trace_thread *trace_enter(void);
 void trace_put_slowly(struct trace_thread *t, enum trace_word kind, uint32_t id, uint64_t now);
@@ -103,6 +106,7 @@ void trace_forget(uint64_t key);
 /* Says to the collector what belongs to an id that is known: see TRACE_NAME_LINES. */
 bool trace_say(uint32_t id, const struct trace_text *text);
 bool trace_names_init(void);
+void trace_names_forget(void);
 /* Whether a name is in a list of patterns separated by colons; "*" and "?" as in file names. */
 bool trace_matches(const char *patterns, const char *name, size_t len);
 
@@ -127,6 +131,27 @@ static inline void trace_put(struct trace_thread *t, enum trace_word kind, uint3
     t->ring[t->head & (t->mask)] = trace_pack(kind, id, delta);
     t->last = now;
     __atomic_store_n(&t->slot->head, ++t->head, __ATOMIC_RELEASE);
+}
+
+/* Whether a call of this entry is written; with a limit, counts how deep it is. */
+static inline bool trace_enters(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0))
+        return t->depth++ < trace_settings.depth;
+    return true;
+}
+
+static inline bool trace_leaves(struct trace_thread *t, const struct trace_entry *e)
+{
+    if (__builtin_expect(e->hidden, 0))
+        return false;
+    if (__builtin_expect(trace_settings.depth, 0)) {
+        t->depth -= t->depth != 0;
+        return t->depth < trace_settings.depth;
+    }
+    return true;
 }
 
 #endif

@@ -30,6 +30,11 @@ bool trace_names_init(void)
     return names != NULL;
 }
 
+void trace_names_forget(void)
+{
+    memset(names, 0, sizeof *names);
+}
+
 static uint32_t place_of(uint64_t key)
 {
     return (uint32_t)((key >> 4) * 0x9e3779b97f4a7c15ull >> 40) & (TABLE - 1);

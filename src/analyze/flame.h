@@ -45,6 +45,9 @@ void flame_from_tree(struct flame *f, struct tree *t, double min_percent);
  */
 int flame_from_samples(struct flame *f, struct tree *t, const struct selection *s,
                        double min_percent, struct error *err);
+/* Boxes of the profile's spans (load_options.keep_spans) of the threads that `s` chooses. */
+void flame_from_spans(struct flame *f, struct tree *t, const struct selection *s,
+                      double min_percent);
 void flame_release(struct flame *f);
 
 #endif

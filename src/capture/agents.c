@@ -133,11 +133,14 @@ static int environment_make_heap(struct agents *a, const struct agents_options *
 
 static void environment_make_trace(struct agents *a, const struct agents_trace *t)
 {
-    variable_add(a, SESSION_TRACE_WHAT,
-                 t->calls && t->lines ? "calls,lines"
-                 : t->calls           ? "calls"
-                 : t->lines           ? "lines"
-                                      : "spans");
+    struct text what = TEXT_INIT;
+    text_add(&what, t->calls ? "calls" : "spans");
+    if (t->calls && !t->no_builtins)
+        text_add(&what, ",builtins");
+    if (t->lines)
+        text_add(&what, ",lines");
+    variable_add(a, SESSION_TRACE_WHAT, what.data);
+    text_release(&what);
     variable_add(a, SESSION_TRACE_CLOCK, t->tsc ? "tsc" : "monotonic");
     if (t->depth)
         variable_add_number(a, SESSION_TRACE_DEPTH, t->depth);

@@ -21,7 +21,8 @@
 
 /* Lists of patterns are separated by colons; any of the texts may be NULL. */
 struct agents_trace {
-    bool calls;
+    bool calls;        /* with neither these nor lines: spans that programs mark themselves */
+    bool no_builtins;  /* no C functions that Python calls */
     const char *lines; /* functions whose lines are counted; NULL: none */
     const char *only, *skip;
     uint32_t depth;      /* 0: no limit */

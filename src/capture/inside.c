@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "capture/heap.h"
 #include "capture/inject.h"
 #include "capture/python.h"
@@ -133,10 +134,12 @@ static int open_beside(struct session *s, struct error *err)
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
     bool python = !s->options->no_python && s->inside->event < p->events;
-    if (!heap && !python && !s->options->trace)
+    const struct agents_trace *t = s->options->trace;
+    bool trace = t && (t->calls || t->lines);
+    if (!heap && !python && !trace)
         return 0;
     int rc = start_agents(s, false, python, err);
-    if (!rc || heap || s->options->trace)
+    if (!rc || heap || trace)
         return rc;
     char note[300];
     snprintf(note, sizeof note, "Python is seen from outside only: %.200s", err->text);
@@ -186,7 +189,7 @@ int inside_open_late(struct session *s, struct error *err)
 int inside_enter(struct session *s, pid_t pid, struct error *err)
 {
     char library[PATH_MAX], link[64];
-    if (!s->heaps)
+    if (!s->heaps || s->options->invite)
         return 0;
     snprintf(link, sizeof link, "/proc/%d/exe", pid);
     enum kinship kinship = kinship_of(link);
@@ -201,6 +204,27 @@ int inside_enter(struct session *s, pid_t pid, struct error *err)
     settings_text(s, &settings);
     rc = inject_agent(s, pid, library, settings.data, err);
     text_release(&settings);
+    return rc;
+}
+
+int inside_invite(struct session *s, struct error *err)
+{
+    struct text lines = TEXT_INIT;
+    const struct perf_options *p = &s->options->perf;
+    s->inside = memory_alloc(sizeof *s->inside);
+    while (s->inside->event < p->events && !p->event[s->inside->event].timed)
+        s->inside->event++;
+    int rc = start_agents(s, false, s->inside->event < p->events && !s->options->no_python, err);
+    const char *const *variables = rc ? NULL : agents_environment(s->agents);
+    for (size_t i = 0; variables && variables[i]; i++)
+        text_format(&lines, "%s\n", variables[i]);
+    text_add_char(&lines, '\n'); /* the end, whoever else has the file open */
+    int fd = rc ? -1 : open(s->options->invite, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (!rc && (fd < 0 || io_write(fd, lines.data, lines.len) < 0))
+        rc = error_errno(err, FAULT_SYSTEM, "cannot write to %s", s->options->invite);
+    if (fd >= 0)
+        close(fd);
+    text_release(&lines);
     return rc;
 }
 
@@ -477,6 +501,11 @@ static const struct agents_sink sink = {.process = on_process,
                                         .trace = on_trace,
                                         .process_end = on_process_end,
                                         .refused = on_refused};
+
+bool inside_traces(const struct session *s)
+{
+    return s->traces && traces_active(s->traces);
+}
 
 void inside_collect(struct session *s)
 {

@@ -15,6 +15,9 @@ struct session;
  * every process; else what there is to do beside perf, and s->agents stays NULL if that is nothing.
  * FAULT_SYSTEM where the agent is needed and cannot work: its library is missing, or the program is
  * statically linked. */
+/* Attached: the process itself loads the agent and takes part. What it needs to know is written to
+ * the file options.invite, a line a variable, then an empty one. */
+int inside_invite(struct session *s, struct error *err);
 int inside_open(struct session *s, bool sampling, struct error *err);
 /* "K=V" strings for the command, NULL-terminated. */
 /* Of processes that run already: their heaps alone, if they are wanted. */
@@ -24,6 +27,7 @@ int inside_enter(struct session *s, pid_t pid, struct error *err);
 
 const char *const *inside_environment(const struct session *s);
 int inside_fd(const struct session *s);
+bool inside_traces(const struct session *s); /* some process writes a trace */
 void inside_collect(struct session *s);
 void inside_finish(struct session *s);
 /* Writes the samples that were taken before `until`. */

@@ -45,6 +45,9 @@ static void run_child(const struct launch_options *o, int go, int failed, const 
     if (o->cpus && sched_setaffinity(0, sizeof *o->cpus, o->cpus) < 0)
         fail(failed, STEP_CPUS);
     set_environment(o);
+    int nowhere = o->silent ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    if (nowhere >= 0 && (dup2(nowhere, STDOUT_FILENO) < 0 || dup2(nowhere, STDERR_FILENO) < 0))
+        fail(failed, STEP_EXEC);
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(o->argv[0], o->argv);
     fail(failed, STEP_EXEC);
@@ -106,6 +109,10 @@ int launch_go(struct launch *l, const struct launch_options *o, int *exec_errno,
 {
     struct failure f = {.step = STEP_EXEC};
     *exec_errno = 0;
+    if (o->limits && limits_apply(o->limits, l->pid, err)) {
+        launch_cancel(l);
+        return err->fault;
+    }
     if (io_write(l->go, "g", 1) < 0)
         f.code = errno;
     close(l->go);

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "capture/resource_limits.h"
 
 struct launch_options {
     char *const *argv;      /* NULL-terminated */
@@ -20,6 +21,8 @@ struct launch_options {
     size_t env_count;
     const char *const *agent; /* "K=V" that the agent needs, NULL-terminated; or NULL */
     cpu_set_t *cpus;          /* or NULL */
+    struct limits *limits;    /* or NULL */
+    bool silent;              /* what it writes goes nowhere */
 };
 
 struct launch {

@@ -184,11 +184,13 @@ static int attach_all(struct session *s, struct error *err)
         if (!rc && !o->perf.threads_only)
             proc_descendants(o->attach[i], &tree);
         for (size_t k = 0; k < tree.len && !rc; k++)
-            rc = attach_process(s, tree.data[k], err);
+            if (tree.data[k] != getpid()) /* a program that records itself has started us */
+                rc = attach_process(s, tree.data[k], err);
         if (!rc)
             rc = inside_enter(s, o->attach[i], err);
         for (size_t k = 0; k < tree.len && !rc; k++)
-            enter_descendant(s, tree.data[k]);
+            if (tree.data[k] != getpid())
+                enter_descendant(s, tree.data[k]);
         vector_release(&tree);
     }
     if (!rc)
@@ -340,8 +342,50 @@ static void report_progress(struct session *s, uint64_t now)
     s->options->progress(s->options->context, &p);
 }
 
+#define GRACE (2 * SECOND) /* between asking the command to end and ending it */
+
+/* It has had its time: it and all that it started are asked to end, then ended. */
+static void end_after_timeout(struct session *s, uint64_t now)
+{
+    const struct session_options *o = s->options;
+    if (!o->timeout || !s->launch.pid || now - s->start < o->timeout || s->timeouts > 1 ||
+        (s->timeouts == 1 && now - s->start < o->timeout + GRACE))
+        return;
+    struct pids tree = {0};
+    int number = s->timeouts++ ? SIGKILL : SIGTERM;
+    if (s->child) {
+        proc_descendants(s->child, &tree);
+        kill(s->child, number);
+    }
+    for (size_t i = 0; i < tree.len; i++)
+        kill(tree.data[i], number);
+    vector_release(&tree);
+}
+
+static void note_limits(struct session *s)
+{
+    struct limits *l = s->options->launch ? s->options->launch->limits : NULL;
+    if (s->timeouts) {
+        struct text t = TEXT_INIT;
+        text_add(&t, "the command was ended after the ");
+        text_add_duration(&t, s->options->timeout);
+        text_add(&t, " that --timeout gave it");
+        writer_note(s->writer, NOTE_WARNING, t.data);
+        text_release(&t);
+    }
+    if (!l)
+        return;
+    limits_finish(l);
+    char *copy = memory_strdup(l->told.data), *rest = copy;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            writer_note(s->writer, NOTE_INFO, line);
+    free(copy);
+}
+
 static void do_chores(struct session *s, uint64_t now)
 {
+    end_after_timeout(s, now);
     report_progress(s, now);
     pythons_tick(s, now);
     if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
@@ -374,7 +418,9 @@ static bool is_over(const struct session *s, uint64_t now)
 
 static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
 {
-    uint64_t now = clock_now(), timeout = s->traces ? POLL_TRACE_MS : POLL_MS;
+    uint64_t now = clock_now(), timeout = inside_traces(s) ? POLL_TRACE_MS : POLL_MS;
+    if (s->options->timeout && timeout > 10)
+        timeout = 10;
     if (s->options->duration) {
         uint64_t left = s->start + s->options->duration - now;
         if (left < timeout * 1000000)
@@ -460,6 +506,7 @@ static void finish(struct session *s)
     pythons_finish(s);
     collect_finish(s, end);
     write_ending(s);
+    note_limits(s);
     if (!s->options->no_symbols)
         session_symbolize(s);
     write_cost(s);
@@ -496,7 +543,7 @@ static int begin(struct session *s, struct error *err)
     raise_file_limit();
     rc = open_signals(s, err);
     if (!rc)
-        rc = inside_open_late(s, err);
+        rc = o->invite ? inside_invite(s, err) : inside_open_late(s, err);
     return rc ? rc : attach_all(s, err);
 }
 

@@ -34,10 +34,12 @@ struct session_options {
     struct perf_options perf;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory; /* bytes; 0 for the usual */
-    const struct agents_trace *trace;     /* what to trace, or NULL */
-    uint64_t trace_entries;               /* calls kept of a process; 0: all */
-    uint64_t trace_min;                   /* ns: shorter calls are in the sums alone */
-    uint64_t duration;                    /* ns, 0 for none */
+    const char *invite; /* with attach: a file that tells the process how to take part; or NULL */
+    const struct agents_trace *trace; /* what to trace, or NULL */
+    uint64_t trace_entries;           /* calls kept of a process; 0: all */
+    uint64_t trace_min;               /* ns: shorter calls are in the sums alone */
+    uint64_t duration;                /* ns, 0 for none */
+    uint64_t timeout;                 /* ns after which the command is ended, 0 for never */
     bool no_symbols;
     bool no_python; /* look at interpreters from outside, as at any program */
     bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */

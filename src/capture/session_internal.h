@@ -37,6 +37,7 @@ struct session {
     uint64_t lost_tasks;                     /* records on processes, threads and mappings */
     uint64_t lost_told[PERF_EVENTS_MAX + 1]; /* by records, event by event */
     unsigned interrupts;
+    unsigned timeouts; /* how often the command was told that its time is over */
     bool begun; /* the command runs: what went before was ours; always so when attached */
     bool stop;
     struct control *control; /* or NULL */

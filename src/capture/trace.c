@@ -18,9 +18,6 @@ struct traces *traces_new(struct session *s)
 {
     struct traces *t = memory_alloc(sizeof *t);
     t->session = s;
-    t->builtins = writer_module(s->writer, CODE_PYTHON, "[built-in]", NULL, 0);
-    t->spans = writer_module(s->writer, CODE_SPAN, "", NULL, 0);
-    trace_clock_start(&t->clock);
     return t;
 }
 
@@ -109,6 +106,8 @@ void traces_on_trace(struct traces *t, struct agents_process *p)
     m->clock = h.clock;
     m->keep.max = t->session->options->trace_entries * WORDS_A_CALL;
     m->base = p->trace;
+    if (!t->clock.rate)
+        trace_clock_start(&t->clock);
 }
 
 static struct trace_thread *thread_new(struct trace_image *m, const struct trace_slot *s)
@@ -129,15 +128,16 @@ static void step(struct trace_image *m, struct trace_thread *t, enum trace_word 
 /* Calls whose ends were lost end here as well. */
 static void leave(struct trace_image *m, struct trace_thread *t, uint32_t id)
 {
-    const struct trace_tree *tree = &t->tree;
+    struct trace_tree *tree = &t->tree;
     uint64_t shortest = m->all->session->options->trace_min;
-    uint64_t begin = tree->open.len ? tree->open.data[tree->open.len - 1].begin : 0;
-    size_t before = tree->open.len, count = trace_tree_leave(&t->tree, id, t->time);
-    if (count == 1 && shortest && before && t->time - begin < shortest &&
-        trace_keep_forget(&t->pen, id))
-        return;
-    while (count--)
-        step(m, t, TRACE_LEAVE, id);
+    for (size_t n = 1; (n = trace_tree_next_end(tree, id)) != TRACE_NONE;) {
+        struct trace_open o = tree->open.data[tree->open.len - 1 - n];
+        trace_tree_end(tree, n, t->time);
+        if (n || t->time - o.begin >= shortest || !trace_keep_forget(&t->pen, o.id))
+            step(m, t, TRACE_LEAVE, (uint32_t)n);
+        if (o.id == id)
+            break;
+    }
 }
 
 /* After a loss nobody knows what is open. */
@@ -145,7 +145,7 @@ static void on_lost(struct trace_image *m, struct trace_thread *t, uint64_t coun
 {
     t->lost += count;
     while (t->tree.open.len)
-        trace_tree_pop(&t->tree, t->time);
+        trace_tree_end(&t->tree, 0, t->time);
     step(m, t, TRACE_LOST, count < TRACE_IDS ? (uint32_t)count : TRACE_IDS - 1);
 }
 
@@ -158,7 +158,7 @@ static void on_word(struct trace_image *m, struct trace_thread *t, uint64_t word
     switch (trace_kind(word)) {
     case TRACE_ENTER:
         step(m, t, TRACE_ENTER, id);
-        trace_tree_enter(&t->tree, id, t->time);
+        trace_tree_enter(&t->tree, id, trace_function_of(m, id)->kind == TRACE_NAME_SPAN, t->time);
         break;
     case TRACE_LEAVE:
         leave(m, t, id);
@@ -223,8 +223,8 @@ static void thread_end(struct trace_image *m, uint32_t slot, const struct trace_
     struct traces *all = m->all;
     uint64_t lost = s->lost > t->lost ? s->lost : t->lost;
     while (t->tree.open.len) {
-        step(m, t, TRACE_LEAVE, t->tree.open.data[t->tree.open.len - 1].id);
-        trace_tree_pop(&t->tree, t->time);
+        trace_tree_end(&t->tree, 0, t->time);
+        step(m, t, TRACE_LEAVE, 0);
     }
     trace_write_tree(m, t);
     if (lost) {
@@ -289,8 +289,18 @@ static void keep_bounds(struct traces *t)
         most->keep.max = most->keep.held / 2;
 }
 
+bool traces_active(const struct traces *t)
+{
+    for (size_t i = 0; i < t->images.len; i++)
+        if (t->images.data[i]->base)
+            return true;
+    return false;
+}
+
 void traces_tick(struct traces *t)
 {
+    if (!traces_active(t))
+        return;
     trace_clock_compare(&t->clock);
     for (size_t i = 0; i < t->images.len; i++)
         if (t->images.data[i]->base)

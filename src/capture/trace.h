@@ -20,6 +20,7 @@ void traces_on_mapping(struct traces *t, struct agents_process *p, const struct 
 void traces_on_trace(struct traces *t, struct agents_process *p);
 void traces_on_process_end(struct traces *t, struct agents_process *p);
 
+bool traces_active(const struct traces *t); /* some process has handed a trace over */
 /* After each drain: what the rings hold. */
 void traces_tick(struct traces *t);
 /* After the last process: what there is to say. */

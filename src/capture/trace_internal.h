@@ -57,7 +57,6 @@ struct traces {
     struct trace_clock clock;
     uint32_t calls_event, line_event[6];
     bool has_calls, has_lines;
-    uint32_t builtins, spans; /* modules */
     VECTOR(struct trace_image *) images;
     uint64_t lost, dropped, folded, calls;
     uint32_t flags, refused;

@@ -111,7 +111,7 @@ static void write_piece(const struct trace_piece *p, struct writer *w,
             writer_span_begin(w, p->thread, time, frame(context, trace_id(word)));
             break;
         case TRACE_LEAVE:
-            writer_span_end(w, p->thread, time);
+            writer_span_end_at(w, p->thread, time, trace_id(word));
             break;
         case TRACE_MARK:
             writer_span_mark(w, p->thread, time, frame(context, trace_id(word)));

@@ -27,7 +27,9 @@ struct trace_piece {
         uint64_t begin;
     } * open;
     size_t len;
-    uint64_t word[TRACE_PIECE]; /* as in wire/trace.h, but ticks are ns */
+    /* As in wire/trace.h, but ticks are ns, and the id of what ends is its number from the
+     * innermost. */
+    uint64_t word[TRACE_PIECE];
 };
 
 /* A thread's piece that is being filled. */

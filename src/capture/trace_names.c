@@ -25,9 +25,11 @@ static struct trace_function *function_make(struct trace_image *m, uint32_t id)
     return &m->functions.data[id];
 }
 
-static uint32_t named_frame(struct trace_image *m, uint32_t module, const char *name)
+static uint32_t named_frame(struct trace_image *m, bool builtin, const char *name)
 {
     struct writer *w = m->all->session->writer;
+    uint32_t module = builtin ? writer_module(w, CODE_PYTHON, "[built-in]", NULL, 0)
+                              : writer_module(w, CODE_SPAN, "", NULL, 0);
     return writer_frame_named(w, module, writer_function(w, name, "", "", 0, module), 0);
 }
 
@@ -60,13 +62,13 @@ static void name_take(struct trace_image *m, const struct trace_name *n, const c
             writer_frame_named(w, f->module, f->function, n->line > 0 ? (uint32_t)n->line : 0);
         break;
     case TRACE_NAME_BUILTIN:
-        f->frame = named_frame(m, m->all->builtins, name);
+        f->frame = named_frame(m, true, name);
         break;
     case TRACE_NAME_COUNTER:
         f->series = writer_series(w, name, UNIT_COUNT, m->process, WRITER_NONE);
         break;
     case TRACE_NAME_SPAN:
-        f->frame = named_frame(m, m->all->spans, name);
+        f->frame = named_frame(m, false, name);
         break;
     default:
         break;
@@ -106,7 +108,7 @@ uint32_t trace_frame_of(void *image, uint32_t id)
     struct trace_image *m = image;
     struct session *s = m->all->session;
     if (id >= m->functions.len || !m->functions.data[id].known)
-        return named_frame(m, m->all->spans, "[more functions than names]");
+        return named_frame(m, false, "[more functions than names]");
     struct trace_function *f = &m->functions.data[id];
     if (f->frame == WRITER_NONE)
         f->frame = stacks_user_frame(&s->stacks, m->space, f->address, false);

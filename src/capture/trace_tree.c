@@ -1,6 +1,8 @@
 /* See trace_tree.h. */
 #include "capture/trace_tree.h"
 
+#include <string.h>
+
 void trace_tree_init(struct trace_tree *t)
 {
     *t = (struct trace_tree){0};
@@ -38,31 +40,35 @@ static uint32_t child_of(struct trace_tree *t, uint32_t parent, uint32_t id)
     return child;
 }
 
-void trace_tree_enter(struct trace_tree *t, uint32_t id, uint64_t time)
+void trace_tree_enter(struct trace_tree *t, uint32_t id, bool own, uint64_t time)
 {
     uint32_t parent = t->open.len ? t->open.data[t->open.len - 1].node : 0;
     uint32_t node = child_of(t, parent, id);
     t->nodes.data[node].calls += node != parent;
-    *vector_push(&t->open) = (struct trace_open){.id = id, .node = node, .begin = time};
+    *vector_push(&t->open) = (struct trace_open){.id = id, .node = node, .own = own, .begin = time};
 }
 
-void trace_tree_pop(struct trace_tree *t, uint64_t time)
+void trace_tree_end(struct trace_tree *t, size_t n, uint64_t time)
 {
-    struct trace_open o = t->open.data[--t->open.len];
+    size_t at = t->open.len - 1 - n;
+    struct trace_open o = t->open.data[at];
     uint64_t all = time > o.begin ? time - o.begin : 0;
     t->nodes.data[o.node].self += all > o.inner ? all - o.inner : 0;
-    if (t->open.len)
-        t->open.data[t->open.len - 1].inner += all;
+    if (at)
+        t->open.data[at - 1].inner += all;
+    memmove(t->open.data + at, t->open.data + at + 1, n * sizeof *t->open.data);
+    t->open.len--;
 }
 
-size_t trace_tree_leave(struct trace_tree *t, uint32_t id, uint64_t time)
+size_t trace_tree_next_end(const struct trace_tree *t, uint32_t id)
 {
-    size_t at = t->open.len, count = 0;
+    size_t at = t->open.len;
     while (at && t->open.data[at - 1].id != id)
         at--;
     if (!at)
-        return 0;
-    for (; t->open.len >= at; count++)
-        trace_tree_pop(t, time);
-    return count;
+        return TRACE_NONE;
+    for (size_t i = t->open.len; i > at && !t->open.data[at - 1].own; i--)
+        if (!t->open.data[i - 1].own)
+            return t->open.len - i;
+    return t->open.len - at;
 }

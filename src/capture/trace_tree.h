@@ -24,6 +24,7 @@ struct trace_node {
 
 struct trace_open {
     uint32_t id, node;
+    bool own;              /* a span of the program's: it may outlast the call that began it */
     uint64_t begin, inner; /* when; time in what it called */
 };
 
@@ -37,10 +38,12 @@ struct trace_tree {
 void trace_tree_init(struct trace_tree *t);
 void trace_tree_release(struct trace_tree *t);
 
-void trace_tree_enter(struct trace_tree *t, uint32_t id, uint64_t time);
-/* How many calls end with this one: 1, more if ends were lost, 0 if its beginning was. */
-size_t trace_tree_leave(struct trace_tree *t, uint32_t id, uint64_t time);
-/* The innermost call ends. */
-void trace_tree_pop(struct trace_tree *t, uint64_t time);
+void trace_tree_enter(struct trace_tree *t, uint32_t id, bool own, uint64_t time);
+/* Which of those that are open ends next because `id` does, counted from the innermost: it itself,
+ * or before it a call within it whose end was lost. TRACE_NONE: it is not open. */
+#define TRACE_NONE SIZE_MAX
+size_t trace_tree_next_end(const struct trace_tree *t, uint32_t id);
+/* The n-th from the innermost ends. */
+void trace_tree_end(struct trace_tree *t, size_t n, uint64_t time);
 
 #endif

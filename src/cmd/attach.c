@@ -7,12 +7,15 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/record.h"
+#include "cmd/tracing.h"
 
 struct attach_options {
     struct record_options record;
     bool follow;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
+    const char *invite;
+    struct tracing_options tracing;
 };
 
 static const char *const heap_modes[] = {"off", "exact", "sampled", NULL};
@@ -33,12 +36,17 @@ static const struct option options[] = {
      .min = HEAP_MEMORY_MIN, .max = HEAP_MEMORY_MAX, .group = "What to record",
      .help = "With --heap: addresses in each process that the tables may take; beyond, what does "
              "not fit is counted."},
+    {"invite", 0, OPTION_TEXT_AT(struct attach_options, invite), .placeholder = "FILE",
+     .group = "Target",
+     .help = "Write to FILE how the process can take part by itself: import sonde does so."},
+    TRACING_OPTIONS(struct attach_options, tracing),
     {0}};
 
 static const struct attach_options defaults = {.record = RECORD_DEFAULTS,
                                                .follow = true,
                                                .heap_interval = HEAP_INTERVAL_DEFAULT,
-                                               .agent_memory = HEAP_MEMORY_DEFAULT};
+                                               .agent_memory = HEAP_MEMORY_DEFAULT,
+                                               .tracing = TRACING_DEFAULTS};
 
 static int parse_pid(const char *text, pid_t *pid, struct error *err)
 {
@@ -62,12 +70,21 @@ static int run(struct invocation *inv)
         rc = parse_pid(inv->argv[i], vector_push(&pids), &inv->error);
     if (!rc) {
         struct session_options session = {.attach = pids.data, .attach_count = pids.len};
+        struct tracing tracing;
         session.perf.threads_only = !o->follow;
         session.heap = o->heap;
         session.heap_interval = o->heap_interval;
         session.agent_memory = o->agent_memory & ~4095ull;
+        session.invite = o->invite;
         snprintf(name, sizeof name, "pid-%d", pids.data[0]);
-        rc = record(&o->record, &session, name, &result, &inv->error);
+        rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
+        if (!rc && !o->invite && (o->tracing.calls || o->tracing.lines.len))
+            rc = error_set(&inv->error, FAULT_USAGE,
+                           "nothing can be traced in a process that runs already; import sonde in "
+                           "it, or start it by sonde run");
+        if (!rc)
+            rc = record(&o->record, &session, name, &result, &inv->error);
+        tracing_release(&tracing);
     }
     vector_release(&pids);
     return rc;

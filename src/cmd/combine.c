@@ -4,7 +4,7 @@
 #include "cmd/reading.h"
 #include "recording/save.h"
 
-static int save(const struct profile *p, const char *output, bool replace, struct error *err)
+int combine_save(const struct profile *p, const char *output, bool replace, struct error *err)
 {
     struct writer *w;
     int rc = writer_new(output, replace, &w, err);
@@ -25,7 +25,7 @@ int combine(char *const *paths, int count, const struct format *format, const ch
     for (int i = 0; i < count && !rc; i++)
         rc = reading_open(paths[i], format, &how, &p, err);
     if (!rc)
-        rc = save(&p, output, replace, err);
+        rc = combine_save(&p, output, replace, err);
     profile_release(&p);
     return rc;
 }

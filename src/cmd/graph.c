@@ -1,14 +1,17 @@
 /* `sonde graph`: a recording as a flame graph, icicle, flame chart, curves, or as a whole page. */
 #include <string.h>
 
+#include "analyze/calls.h"
 #include "analyze/curves.h"
 #include "analyze/flame.h"
 #include "analyze/heap.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
+#include "cmd/graphviz.h"
 #include "cmd/page.h"
 #include "cmd/picture.h"
 #include "cmd/reading.h"
+#include "render/calls_dot.h"
 #include "render/curves.h"
 #include "render/flame.h"
 
@@ -28,9 +31,12 @@ struct graph_options {
 
 static const struct graph_options defaults = {.width = 1200, .filter = FILTER_DEFAULTS};
 
-static const char *const kinds[] = {"flame", "icicle", "flamechart", "threads", "page", NULL};
+static const char *const kinds[] = {"flame", "icicle", "flamechart", "threads",
+                                    "page",  "calls",  "timeline",   NULL};
 #define KIND_THREADS 3 /* after those of enum flame_kind */
 #define KIND_PAGE 4
+#define KIND_CALLS 5
+#define KIND_TIMELINE 6
 
 /* none stands for what is not said; peak is that of all processes together. */
 enum heap_part { HEAP_NONE, HEAP_PEAK, HEAP_TREE_PEAK, HEAP_LIVE, HEAP_ALLOCATED, HEAP_TEMPORARY };
@@ -52,7 +58,9 @@ static const struct option options[] = {
          "threads draws the heap of each process and thread over time, and what is resident; "
          "beside FILE, a text of the same name says who held what at the numbered peaks. page is "
          "the whole recording to look around in: overview, flame graphs, timeline, memory, "
-         "calls and counters, in one HTML file."},
+         "calls and counters, in one HTML file. Of traced calls (run --trace): calls is the graph "
+         "of who called whom how often, which Graphviz draws (or -o FILE.dot); timeline shows "
+         "each call, thread by thread."},
     {"diff", 0, AT(TEXT, diff), .placeholder = "RECORDING",
      .help = "With --kind page: compare with this recording, which is the one before."},
     {"heap", 0, AT(CHOICE, heap), .placeholder = "PART", .choices = heap_parts, .alone = "peak",
@@ -83,9 +91,17 @@ static const struct command_example examples[] = {
     {"sonde graph app.sonde -o wait.html --event wall", "running and waiting time together"},
     {"sonde graph app.sonde -o heap.html --heap", "who held the memory at its peak"},
     {"sonde graph app.sonde -o start.html --kind flamechart --to 2s", "the first seconds in order"},
+    {"sonde graph app.sonde -o calls.svg --kind calls", "who called whom how often, of a trace"},
+    {"sonde graph app.sonde -o time.html --kind timeline", "every call over time, of a trace"},
     {0}};
 
 static const char *const see_also[] = {"report", "diff", "export", NULL};
+
+static bool is_dot(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".dot") || !strcmp(dot, ".gv"));
+}
 
 static int load(const struct invocation *inv, struct profile *p, struct error *err)
 {
@@ -93,7 +109,8 @@ static int load(const struct invocation *inv, struct profile *p, struct error *e
     struct load_options lo = {.from = o->filter.from,
                               .to = o->filter.to,
                               .hide_interpreter = !o->filter.interpreter,
-                              .keep_samples = o->kind == FLAME_CHART};
+                              .keep_samples = o->kind == FLAME_CHART,
+                              .keep_spans = o->kind == KIND_TIMELINE};
     return reading_open(inv->argv[0], NULL, &lo, p, err);
 }
 
@@ -105,10 +122,14 @@ static int choose(const struct graph_options *o, const struct profile *p, struct
                                          [HEAP_ALLOCATED] = "heap:allocated",
                                          [HEAP_TEMPORARY] = "heap:temporary"};
     int result = filter_select(&o->filter, p, s, err);
-    if (result || o->heap == HEAP_NONE)
+    bool calls = o->kind == KIND_TIMELINE && calls_recorded(p) && !o->filter.events.len;
+    if (result || (o->heap == HEAP_NONE && !calls))
         return result;
     struct selection all = *s;
-    selection_init_event(s, &all, o->heap == HEAP_PEAK ? heap_peak_event(&all) : events[o->heap]);
+    selection_init_event(s, &all,
+                         calls                  ? "calls"
+                         : o->heap == HEAP_PEAK ? heap_peak_event(&all)
+                                                : events[o->heap]);
     selection_release(&all);
     return 0;
 }
@@ -119,12 +140,12 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     struct selection s;
     struct tree tree;
     struct flame flame;
-    bool chart = o->kind == FLAME_CHART;
+    bool timeline = o->kind == KIND_TIMELINE, chart = timeline || o->kind == FLAME_CHART;
     double min = invocation_given(inv, "min") ? o->min : !html ? SVG_MIN : chart ? CHART_MIN : 0;
     int result = choose(o, p, &s, err);
     if (result)
         return result;
-    if (selection_empty(&s)) {
+    if (selection_empty(&s) && !timeline) {
         result = error_set(err, FAULT_MISSING,
                            "there is nothing to draw: %s holds no samples of \"%s\" in the part "
                            "that was chosen",
@@ -137,7 +158,9 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
                                      .by_thread = o->by_thread && !chart,
                                      .by_module = !o->addresses,
                                      .waits = s.waits});
-    if (chart) {
+    if (timeline) {
+        flame_from_spans(&flame, &tree, &s, min);
+    } else if (chart) {
         result = flame_from_samples(&flame, &tree, &s, min, err);
     } else {
         tree_sort(&tree, TREE_BY_TOTAL);
@@ -145,7 +168,7 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     }
     struct flame_picture picture = {.flame = &flame,
                                     .selection = &s,
-                                    .kind = (enum flame_kind)o->kind,
+                                    .kind = chart ? FLAME_CHART : (enum flame_kind)o->kind,
                                     .title = o->title,
                                     .width = (uint32_t)o->width,
                                     .min_percent = min};
@@ -154,6 +177,49 @@ static int draw(const struct invocation *inv, const struct profile *p, bool html
     flame_release(&flame);
     tree_release(&tree);
     selection_release(&s);
+    return result;
+}
+
+/* An SVG as it is, or in a page that lets it be as large as it likes. */
+static int write_calls(const struct graph_options *o, const struct text *dot, bool html,
+                       struct error *err)
+{
+    struct text svg = TEXT_INIT, page = TEXT_INIT;
+    if (is_dot(o->output))
+        return picture_write_text(o->output, dot, err);
+    int result = graphviz_svg(dot, &svg, err);
+    const char *start = result ? NULL : strstr(svg.data, "<svg");
+    if (start && html)
+        text_format(&page,
+                    "<!doctype html><meta charset=utf-8><title>calls</title>"
+                    "<body style=\"margin:0\">%s</body>\n",
+                    start);
+    if (!result)
+        result = picture_write_text(o->output, html ? &page : &svg, err);
+    text_release(&svg);
+    text_release(&page);
+    return result;
+}
+
+static int draw_calls(const struct invocation *inv, const struct profile *p, bool html,
+                      struct error *err)
+{
+    const struct graph_options *o = inv->options;
+    struct selection all, s;
+    struct calls calls;
+    struct text dot = TEXT_INIT;
+    int result = filter_select(&o->filter, p, &all, err);
+    if (result)
+        return result;
+    selection_init_event(&s, &all, "calls");
+    calls_init(&calls, &s);
+    const char *command = profile_meta_get(p, "command");
+    calls_dot(&calls, p, o->title ? o->title : command ? command : "", o->min, &dot);
+    result = write_calls(o, &dot, html, err);
+    text_release(&dot);
+    calls_release(&calls);
+    selection_release(&s);
+    selection_release(&all);
     return result;
 }
 
@@ -243,7 +309,9 @@ static int check(const struct graph_options *o, bool *html, struct error *err)
             err, FAULT_USAGE,
             "--heap goes with neither --event nor --kind flamechart or threads: it chooses its "
             "event itself, and that has sums, not times");
-    int result = picture_format(o->output, (enum picture_format)o->format, html, err);
+    int result = o->kind == KIND_CALLS && is_dot(o->output)
+                     ? 0
+                     : picture_format(o->output, (enum picture_format)o->format, html, err);
     if (!result)
         result = check_page(o, *html, err);
     return result ? result : filter_check(&o->filter, err);
@@ -266,7 +334,18 @@ static int run(struct invocation *inv)
                            "%s does not say when its samples were taken, so there is no flamechart "
                            "of it; try --kind flame",
                            inv->argv[0]);
-    if (!result && o->kind == KIND_THREADS) {
+    if (!result && o->kind == KIND_CALLS && !calls_recorded(&profile))
+        result =
+            error_set(&inv->error, FAULT_MISSING,
+                      "%s has no traced calls; `sonde run --trace` records them", inv->argv[0]);
+    if (!result && o->kind == KIND_TIMELINE && !profile.spans.len)
+        result = error_set(&inv->error, FAULT_MISSING,
+                           "%s has no traced calls and no spans in this part; `sonde run --trace` "
+                           "records them, and --kind flamechart shows samples over time",
+                           inv->argv[0]);
+    if (!result && o->kind == KIND_CALLS) {
+        result = draw_calls(inv, &profile, html, &inv->error);
+    } else if (!result && o->kind == KIND_THREADS) {
         heap_skip_allocators(&profile);
         result = draw_curves(inv, &profile, html, &inv->error);
     } else if (!result)

@@ -15,7 +15,9 @@
 struct run_options {
     struct record_options record;
     struct streaming_options streaming;
-    const char *cpus, *cwd;
+    const char *cpus, *cwd, *nice;
+    uint64_t memory_limit, timeout;
+    double cpu_limit;
     struct option_list env;
     bool follow, pymalloc, python;
     enum heap_mode heap;
@@ -51,6 +53,18 @@ static const struct option options[] = {
          "be Python. The programs then see LD_PRELOAD in their environment."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
+    {"nice", 0, OPTION_TEXT_AT(struct run_options, nice), .placeholder = "N", .group = "Target",
+     .help = "Its priority, from -20 (first) to 19 (last)."},
+    {"memory-limit", 0, OPTION_SIZE_AT(struct run_options, memory_limit), .placeholder = "BYTES",
+     .min = 1 << 20, .group = "Target",
+     .help = "Memory that it and all it starts may use: by a control group, or else address space "
+             "of each process; the report says which."},
+    {"cpu-limit", 0, OPTION_DOUBLE_AT(struct run_options, cpu_limit), .placeholder = "CPUS",
+     .low = 0.01, .high = 4096, .group = "Target",
+     .help = "CPU time that all of it together gets, in CPUs: 0.5 is half of one. Needs a control "
+             "group."},
+    {"timeout", 0, OPTION_DURATION_AT(struct run_options, timeout), .placeholder = "TIME",
+     .group = "Target", .help = "End the command after this long: SIGTERM, then SIGKILL."},
     {"cwd", 0, OPTION_TEXT_AT(struct run_options, cwd), .placeholder = "DIR", .group = "Target",
      .help = "Run the command in this folder."},
     {"env", 0, OPTION_LIST_AT(struct run_options, env), .placeholder = "KEY=VALUE",
@@ -114,9 +128,26 @@ static int record_to(struct invocation *inv, struct session_options *session,
     return rc;
 }
 
+static int take_limits(const struct run_options *o, struct limits *l, struct error *err)
+{
+    char *end;
+    l->memory = o->memory_limit;
+    l->cpus = o->cpu_limit;
+    if (o->nice) {
+        long nice = strtol(o->nice, &end, 10);
+        if (end == o->nice || *end || nice < -20 || nice > 19)
+            return error_set(err, FAULT_USAGE, "--nice takes a number from -20 to 19, not '%s'",
+                             o->nice);
+        l->nice = (int)nice;
+        l->nice_given = true;
+    }
+    return limits_prepare(l, err);
+}
+
 static int run(struct invocation *inv)
 {
     struct run_options *o = inv->options;
+    struct limits limits = {0};
     cpu_set_t cpus;
     struct launch_options launch = {
         .argv = inv->argv, .cwd = o->cwd, .env = o->env.data, .env_count = o->env.len};
@@ -126,6 +157,12 @@ static int run(struct invocation *inv)
     if (rc)
         return rc;
     launch.cpus = o->cpus ? &cpus : NULL;
+    rc = take_limits(o, &limits, &inv->error);
+    if (rc) {
+        limits_release(&limits);
+        return rc == FAULT_USAGE ? rc : STATUS_NOT_STARTED;
+    }
+    launch.limits = &limits;
     struct session_options session = {.launch = &launch};
     struct session_result result = {0};
     session.perf.threads_only = !o->follow;
@@ -134,12 +171,17 @@ static int run(struct invocation *inv)
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.pymalloc = o->pymalloc;
+    /* Small objects come from many more places than large blocks. */
+    if (o->pymalloc && !invocation_given(inv, "agent-memory"))
+        o->agent_memory = 4 * HEAP_MEMORY_DEFAULT;
     session.agent_memory = o->agent_memory & ~4095ull;
+    session.timeout = o->timeout;
     struct tracing tracing;
     rc = tracing_apply(&o->tracing, &tracing, &session, &inv->error);
     if (!rc)
         rc = record_to(inv, &session, &result);
     tracing_release(&tracing);
+    limits_release(&limits);
     if (result.exec_errno)
         return status_of_exec(result.exec_errno);
     if (!result.started)

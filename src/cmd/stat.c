@@ -8,22 +8,26 @@
 #include <unistd.h>
 
 #include "analyze/counting.h"
+#include "analyze/model.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "capture/count.h"
 #include "cmd/command.h"
 #include "cmd/printing.h"
 #include "cmd/quantity.h"
+#include "cmd/simulated.h"
 #include "cmd/status.h"
 #include "render/counts.h"
 
 #define ATTACH_MAX 1024
+#define PLACES_TOP 10
 
 struct stat_options {
     struct option_list events, pids;
     uint64_t repeat, duration;
     const char *interval, *output;
-    bool all, per_thread, detailed, json, csv;
+    bool all, per_thread, detailed, json, csv, force;
+    const char *simulate, *record;
 };
 
 #define AT(kind, field) OPTION_##kind##_AT(struct stat_options, field)
@@ -44,6 +48,15 @@ static const struct option options[] = {
      .help = "Show what was counted every so many milliseconds; 2s and the like will do too."},
     {"duration", 0, AT(DURATION, duration), .placeholder = "TIME", .default_text = "until the end",
      .help = "Stop after this long; a command is ended then."},
+    {"simulate", 0, AT(TEXT, simulate), .placeholder = "MODEL", .alone = "cache",
+     .group = "Simulation",
+     .help = "Run the command under valgrind and count in its model of a CPU, by function and line "
+             "too: cache (as cachegrind does), or calls (callgrind: callers as well). Needs no "
+             "PMU; takes 20 to 100 times as long."},
+    {"record", 0, AT(TEXT, record), .placeholder = "FILE", .group = "Simulation",
+     .help = "With --simulate: a recording of it, for sonde report, graph and diff."},
+    {"force", 'f', AT(FLAG, force), .group = "Simulation",
+     .help = "Replace the recording if it is there already."},
     {"output", 'o', AT(TEXT, output), .placeholder = "FILE",
      .default_text = "standard error with a command, else standard output",
      .help = "Where the table goes; - is standard output."},
@@ -101,6 +114,8 @@ static int parse_interval(struct stat_run *s, struct error *err)
 static int parse_events(struct stat_run *s, struct error *err)
 {
     int rc = 0;
+    if (s->o->simulate && !s->o->events.len)
+        return 0; /* all that the model knows */
     for (size_t i = 0; i < s->o->events.len && !rc; i++)
         rc = counter_plan_add(&s->plan, &s->counts, s->o->events.data[i], err);
     if (!rc && !s->o->events.len)
@@ -130,6 +145,16 @@ static int check(const struct stat_options *o, int argc, struct error *err)
     if (o->repeat > 1 && (!argc || o->interval || o->per_thread))
         return error_set(err, FAULT_USAGE,
                          "--repeat runs a command again, without --interval and --per-thread");
+    if (o->simulate && (!argc || o->all || o->pids.len || o->per_thread || o->interval ||
+                        o->repeat > 1 || o->duration))
+        return error_set(err, FAULT_USAGE,
+                         "--simulate runs one command, without -p, -a, -r, -I, --per-thread and "
+                         "--duration");
+    if (o->simulate && strcmp(o->simulate, "cache") && strcmp(o->simulate, "calls"))
+        return error_set(err, FAULT_USAGE, "--simulate takes cache or calls, not '%s'",
+                         o->simulate);
+    if (o->record && !o->simulate)
+        return error_set(err, FAULT_USAGE, "--record goes with --simulate; see 'sonde run' else");
     return 0;
 }
 
@@ -205,7 +230,8 @@ static void note_origins(struct counts *c)
                     "of the processes ('sonde doctor' tells more)");
 }
 
-static int print(struct stat_run *s, struct error *err)
+/* `places` are those of a simulated run, or NULL. */
+static int print(struct stat_run *s, const struct profile *places, struct error *err)
 {
     struct counts *c = &s->counts;
     note_refusals(c);
@@ -213,12 +239,21 @@ static int print(struct stat_run *s, struct error *err)
     if (s->o->json || s->o->csv) {
         struct view v;
         counting_view(&v, c);
+        if (places)
+            model_places(&v, places, 0);
         int rc = view_print_to(s->fd, &v, s->o->json, s->o->csv, err);
         view_release(&v);
         return rc;
     }
     struct text t = TEXT_INIT;
     counts_write(c, terminal_style_of(s->fd), &t);
+    if (places) {
+        struct view v;
+        view_init(&v, "simulated", "", "functions");
+        model_places(&v, places, PLACES_TOP);
+        terminal_write(&v, terminal_style_of(s->fd), &t);
+        view_release(&v);
+    }
     int rc = io_write(s->fd, t.data, t.len);
     text_release(&t);
     if (rc && errno != EPIPE)
@@ -255,8 +290,24 @@ static int count(struct stat_run *s, struct invocation *inv)
                                                                  : STATUS_NOT_EXECUTABLE;
     if (rc)
         return rc;
-    rc = print(s, &inv->error);
+    rc = print(s, NULL, &inv->error);
     return rc ? rc : status_of(&r);
+}
+
+static int simulate(struct stat_run *s, struct invocation *inv)
+{
+    struct simulated m;
+    struct simulated_options how = {.calls = !strcmp(s->o->simulate, "calls"),
+                                    .record = s->o->record,
+                                    .replace = s->o->force,
+                                    .command = inv->argv};
+    int rc = simulated_run(&m, &how, &s->counts, &inv->error);
+    if (!rc) {
+        rc = print(s, &m.profile, &inv->error);
+        rc = rc ? rc : m.status;
+    }
+    simulated_release(&m);
+    return rc;
 }
 
 static int run(struct invocation *inv)
@@ -285,7 +336,7 @@ static int run(struct invocation *inv)
     if (!rc)
         rc = open_output(s, inv->argc > 0, &inv->error);
     if (!rc)
-        rc = count(s, inv);
+        rc = s->o->simulate ? simulate(s, inv) : count(s, inv);
     if (s->fd > STDERR_FILENO)
         close(s->fd);
     counter_plan_release(&s->plan);
@@ -300,6 +351,7 @@ static const struct command_example examples[] = {
     {"sonde stat -r 10 -e '{cycles,instructions}' -- ./app", "ten runs, two events as a group"},
     {"sonde stat -p 1234 -I 1000", "what a process does, second by second"},
     {"sonde stat -a -- sleep 10", "the whole machine for ten seconds"},
+    {"sonde stat --simulate -- ./app", "cache misses without a PMU, by function and line"},
     {"sonde stat --per-thread --json -o - -- ./server", "each thread, for another program"},
     {0}};
 

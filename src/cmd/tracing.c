@@ -39,10 +39,13 @@ static int join_lines(const struct option_list *list, struct text *out, struct e
 int tracing_apply(const struct tracing_options *o, struct tracing *t,
                   struct session_options *session, struct error *err)
 {
-    *t = (struct tracing){.trace = {.calls = o->calls, .depth = (uint32_t)o->depth}};
+    *t = (struct tracing){
+        .trace = {.calls = o->calls, .no_builtins = !o->builtins, .depth = (uint32_t)o->depth}};
     text_init(&t->only);
     text_init(&t->skip);
     text_init(&t->lines);
+    session->trace = &t->trace; /* spans that programs mark themselves, at least */
+    session->trace_entries = o->all ? 0 : o->entries;
     if (!o->calls && !o->lines.len)
         return o->line_memory || o->rss
                    ? error_set(err, FAULT_USAGE, "--line-memory and --rss go with --lines")
@@ -58,8 +61,6 @@ int tracing_apply(const struct tracing_options *o, struct tracing *t,
     t->trace.skip = t->skip.len ? t->skip.data : NULL;
     t->trace.lines = t->lines.len ? t->lines.data : NULL;
     t->trace.rss = o->rss;
-    session->trace = &t->trace;
-    session->trace_entries = o->all ? 0 : o->entries;
     session->trace_min = o->min;
     if (o->line_memory && session->heap == HEAP_OFF)
         session->heap = HEAP_EXACT;

@@ -8,7 +8,7 @@
 #include "cmd/option.h"
 
 struct tracing_options {
-    bool calls;
+    bool calls, builtins;
     uint64_t entries, depth, min;
     bool all;
     struct option_list only, skip, lines;
@@ -23,13 +23,19 @@ struct tracing {
 
 #define TRACING_DEFAULTS                                                                           \
     {                                                                                              \
-        .entries = 1000000                                                                         \
+        .entries = 1000000, .builtins = true                                                       \
     }
 
 #define TRACING_OPTIONS(type, at)                                                                  \
     {"trace", 0, OPTION_FLAG_AT(type, at.calls), .group = "Tracing",                               \
      .help = "Every call and return of Python, C functions too, and of programs built with "       \
              "-finstrument-functions, with its time."},                                            \
+        {"trace-c",                                                                                \
+         0,                                                                                        \
+         OPTION_FLAG_AT(type, at.builtins),                                                        \
+         .negatable = true,                                                                        \
+         .group = "Tracing",                                                                       \
+         .help = "C functions that Python calls, too; without them tracing costs much less."},     \
         {"trace-entries",                                                                          \
          0,                                                                                        \
          OPTION_UNSIGNED_AT(type, at.entries),                                                     \

@@ -1,7 +1,9 @@
 /*
  * The trace events that Chrome's tracing page and Perfetto show: samples of a thread
  * that follow one another with the same frames become one span of each frame. Where no
- * times are known, stacks stand side by side, each as long as its value. A recording of calls has
+ * times are known, stacks stand side by side, each as long as its value. A span's arguments say
+ * when it began among all (spans at one instant have no other order), how deep it lies and which
+ * samples were its own, so that our reader finds the same profile again. A recording of calls has
  * its spans themselves, with marks and counters.
  */
 #include <stdlib.h>
@@ -13,10 +15,15 @@
 
 #define GAP_DEFAULT 10000000ull /* ns that a sample covers when its event does not say */
 
+struct open_span {
+    uint32_t place;
+    uint64_t since, order;
+    uint64_t samples, value; /* of which it was the innermost */
+};
+
 struct lane {
-    VECTOR(uint32_t) path; /* places of the open spans, root first */
-    VECTOR(uint64_t) since;
-    uint64_t end; /* until when they are known to have lasted */
+    VECTOR(struct open_span) open; /* root first */
+    uint64_t end;                  /* until when they are known to have lasted */
 };
 
 struct trace_writer {
@@ -25,6 +32,7 @@ struct trace_writer {
     struct json json;
     struct lane *lanes; /* by thread */
     struct text name, span;
+    uint64_t opened;      /* spans so far */
     VECTOR(char *) names; /* by place, escaped; NULL: not asked for yet */
 };
 
@@ -62,14 +70,29 @@ static void add_int(struct text *out, int32_t v)
     json_add_uint(out, v < 0 ? -(uint64_t)(int64_t)v : (uint64_t)v);
 }
 
+static void add_arguments(struct text *out, const struct open_span *s, size_t depth)
+{
+    text_add(out, ",\"args\":{\"order\":");
+    json_add_uint(out, s->order);
+    text_add(out, ",\"depth\":");
+    json_add_uint(out, depth);
+    if (s->samples) {
+        text_add(out, ",\"samples\":");
+        json_add_uint(out, s->samples);
+        text_add(out, ",\"value\":");
+        json_add_uint(out, s->value);
+    }
+    text_add(out, "}}");
+}
+
 /* The outer span first: viewers take the first of two that are equal for the caller. */
 static void close_spans(struct trace_writer *w, uint32_t thread, size_t keep)
 {
     struct lane *lane = &w->lanes[thread];
     const struct profile_thread *t = &w->p->threads.data[thread];
-    for (size_t i = keep; i < lane->path.len; i++) {
-        uint64_t since = lane->since.data[i];
-        const char *name = name_of(w, lane->path.data[i]);
+    for (size_t i = keep; i < lane->open.len; i++) {
+        const struct open_span *s = &lane->open.data[i];
+        const char *name = name_of(w, s->place);
         struct text *out = &w->span;
         text_clear(out);
         text_add(out, "{\"ph\":\"X\",\"name\":\"");
@@ -79,37 +102,49 @@ static void close_spans(struct trace_writer *w, uint32_t thread, size_t keep)
         text_add(out, ",\"tid\":");
         add_int(out, t->tid);
         text_add(out, ",\"ts\":");
-        add_time(out, since);
+        add_time(out, s->since);
         text_add(out, ",\"dur\":");
-        add_time(out, lane->end - since);
-        text_add_char(out, '}');
+        add_time(out, lane->end - s->since);
+        add_arguments(out, s, i);
         json_raw(&w->json, out->data, out->len);
     }
-    if (keep < lane->path.len)
-        lane->path.len = lane->since.len = keep;
+    if (keep < lane->open.len)
+        lane->open.len = keep;
 }
 
-static void add_sample(struct trace_writer *w, uint32_t thread, uint32_t stack, uint64_t start,
-                       uint64_t length, uint64_t gap)
+/* What a thread did on a stack: `samples` of `value` together, for `length` ns from `start` on. */
+struct stay {
+    uint32_t thread, stack;
+    uint64_t start, length, samples, value;
+};
+
+static void add_stay(struct trace_writer *w, const struct stay *s, uint64_t gap)
 {
-    struct lane *lane = &w->lanes[thread];
+    struct lane *lane = &w->lanes[s->thread];
+    uint64_t start = s->start;
     size_t same = 0;
-    places_path(&w->places, stack);
+    places_path(&w->places, s->stack);
     if (start <= lane->end + gap)
-        while (same < lane->path.len && same < w->places.path.len &&
-               lane->path.data[same] == w->places.path.data[same])
+        while (same < lane->open.len && same < w->places.path.len &&
+               lane->open.data[same].place == w->places.path.data[same])
             same++;
     if (start <= lane->end + gap && start > lane->end)
         lane->end = start;
-    close_spans(w, thread, same);
+    close_spans(w, s->thread, same);
     if (lane->end < start)
         lane->end = start;
     for (size_t i = same; i < w->places.path.len; i++) {
-        *vector_push(&lane->path) = w->places.path.data[i];
-        *vector_push(&lane->since) = start > lane->end ? start : lane->end;
+        struct open_span span = {.place = w->places.path.data[i],
+                                 .since = start > lane->end ? start : lane->end,
+                                 .order = ++w->opened};
+        *vector_push(&lane->open) = span;
     }
-    if (start + length > lane->end)
-        lane->end = start + length;
+    if (lane->open.len) {
+        lane->open.data[lane->open.len - 1].samples += s->samples;
+        lane->open.data[lane->open.len - 1].value += s->value;
+    }
+    if (start + s->length > lane->end)
+        lane->end = start + s->length;
 }
 
 static void write_names(struct trace_writer *w)
@@ -134,6 +169,19 @@ static void write_names(struct trace_writer *w)
     }
 }
 
+/* What the samples count, for our reader. */
+static void write_event(struct trace_writer *w, uint32_t event)
+{
+    const struct profile_event *e = &w->p->events.data[event];
+    json_key(&w->json, "otherData");
+    json_open_object(&w->json);
+    json_put_string(&w->json, "exporter", "sonde");
+    json_put_string(&w->json, "event", profile_text(w->p, e->name));
+    json_put_uint(&w->json, "unit", e->unit);
+    json_put_uint(&w->json, "period", e->period);
+    json_end(&w->json);
+}
+
 static int write_samples(struct trace_writer *w, uint32_t event, struct error *err)
 {
     const struct profile *p = w->p;
@@ -146,12 +194,25 @@ static int write_samples(struct trace_writer *w, uint32_t event, struct error *e
     if (timed)
         samples_begin(&cursor, &p->samples, event, SAMPLES_ALL);
     while (samples_next(&cursor, &s))
-        add_sample(w, s.thread, s.stack, s.time > p->start ? s.time - p->start : 0,
-                   lasting ? s.value : 0, gap);
+        add_stay(w,
+                 &(struct stay){.thread = s.thread,
+                                .stack = s.stack,
+                                .start = s.time > p->start ? s.time - p->start : 0,
+                                .length = lasting ? s.value : 0,
+                                .samples = 1,
+                                .value = s.value},
+                 gap);
     for (size_t i = 0; !timed && i < p->cells.len; i++) {
         const struct profile_cell *c = &p->cells.data[i];
         if (c->event == event)
-            add_sample(w, c->thread, c->stack, w->lanes[c->thread].end, c->value, 0);
+            add_stay(w,
+                     &(struct stay){.thread = c->thread,
+                                    .stack = c->stack,
+                                    .start = w->lanes[c->thread].end,
+                                    .length = c->value,
+                                    .samples = c->count,
+                                    .value = c->value},
+                     0);
     }
     for (uint32_t i = 0; i < p->threads.len; i++)
         close_spans(w, i, 0);
@@ -236,6 +297,8 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     w.lanes = memory_array(p->threads.len + 1, sizeof *w.lanes);
     json_open_object(&w.json);
     json_put_string(&w.json, "displayTimeUnit", "ms");
+    if (!spans)
+        write_event(&w, event);
     json_key(&w.json, "traceEvents");
     json_open_array(&w.json);
     write_names(&w);
@@ -250,10 +313,8 @@ static int trace_write(const struct profile *p, const struct export_options *opt
     json_end(&w.json);
     json_finish(&w.json);
     json_release(&w.json);
-    for (size_t i = 0; i < p->threads.len; i++) {
-        vector_release(&w.lanes[i].path);
-        vector_release(&w.lanes[i].since);
-    }
+    for (size_t i = 0; i < p->threads.len; i++)
+        vector_release(&w.lanes[i].open);
     free(w.lanes);
     text_release(&w.name);
     text_release(&w.span);
@@ -268,6 +329,7 @@ static const char *const extensions[] = {".trace.json", NULL};
 
 const struct format format_chrome_trace = {
     .name = "chrome-trace",
+    .alias = "chrome",
     .description = "trace events, for Perfetto and Chrome's tracing page",
     .extensions = extensions,
     .timed = true,

@@ -1,7 +1,8 @@
 /*
  * Trace events (Chrome's tracing, Perfetto's JSON, many tracers): spans as "X" with a duration or
  * as "B" and "E". Spans of a thread that lie in one another are a call stack; the time in a span
- * that is in none inside it is what it spent by itself. Events may stand in any order.
+ * that is in none inside it is what it spent by itself. Events may stand in any order. Spans that
+ * sonde wrote say themselves which samples were theirs, and are counted by that.
  */
 #include "formats/chrome_trace_read.h"
 
@@ -12,6 +13,7 @@
 #include "formats/json_read.h"
 
 #define SPANS_MAX ((size_t)1 << 27)
+#define OWN_SAMPLES ((uint64_t)1 << 20)
 
 enum phase { PHASE_OTHER, PHASE_WHOLE, PHASE_BEGIN, PHASE_END, PHASE_MARK };
 
@@ -19,6 +21,10 @@ struct span {
     uint64_t start, end; /* ns; a begin has no end yet, an end no start */
     uint32_t thread, name, number;
     enum phase phase;
+    /* What only sonde writes. */
+    uint32_t depth;
+    uint64_t order; /* among all spans, from 1 on; 0: not told */
+    uint64_t samples, value;
 };
 
 struct trace {
@@ -26,6 +32,10 @@ struct trace {
     struct json_reader json;
     VECTOR(struct span) spans;
     struct text name, word, phase;
+    struct text event; /* what the samples of our own traces count */
+    double unit, period;
+    double order, depth, samples, value; /* of the event in hand */
+    size_t ordered;                      /* spans that say where they belong */
     double ts, dur;
     int32_t pid, tid;
     bool named; /* the event's arguments give a name */
@@ -39,9 +49,43 @@ static int read_arguments(struct trace *t, struct error *err)
     if (rc || j->token != JSON_OBJECT)
         return rc ? rc : json_read_rest(j, err);
     while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
-        t->named |= !strcmp(j->text.data, "name");
-        rc = !strcmp(j->text.data, "name") ? json_read_text(j, &t->word, err)
-                                           : json_read_skip(j, err);
+        const char *key = j->text.data;
+        double *number = !strcmp(key, "order")     ? &t->order
+                         : !strcmp(key, "depth")   ? &t->depth
+                         : !strcmp(key, "samples") ? &t->samples
+                         : !strcmp(key, "value")   ? &t->value
+                                                   : NULL;
+        t->named |= !strcmp(key, "name");
+        /* Other tracers' arguments have any shape under any name. */
+        if (number && t->event.len)
+            rc = json_read_number(j, number, err);
+        else
+            rc = !strcmp(key, "name") ? json_read_text(j, &t->word, err) : json_read_skip(j, err);
+    }
+    return rc;
+}
+
+/* The event that a trace of ours shows. */
+static int read_other(struct trace *t, struct error *err)
+{
+    struct json_reader *j = &t->json;
+    bool ours = false;
+    int rc = json_read(j, err);
+    if (rc || j->token != JSON_OBJECT)
+        return rc ? rc : json_read_rest(j, err);
+    while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
+        if (!strcmp(j->text.data, "exporter")) {
+            rc = json_read_text(j, &t->word, err);
+            ours = !strcmp(t->word.data, "sonde");
+        } else if (ours && !strcmp(j->text.data, "event")) {
+            rc = json_read_text(j, &t->event, err);
+        } else if (ours && !strcmp(j->text.data, "unit")) {
+            rc = json_read_number(j, &t->unit, err);
+        } else if (ours && !strcmp(j->text.data, "period")) {
+            rc = json_read_number(j, &t->period, err);
+        } else {
+            rc = json_read_skip(j, err);
+        }
     }
     return rc;
 }
@@ -65,7 +109,7 @@ static int read_event(struct trace *t, struct error *err)
     text_clear(&t->name);
     text_clear(&t->phase);
     text_clear(&t->word);
-    t->ts = t->dur = 0;
+    t->ts = t->dur = t->order = t->depth = t->samples = t->value = 0;
     t->pid = t->tid = 0;
     t->named = false;
     while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
@@ -138,7 +182,12 @@ static int use_event(struct trace *t, struct error *err)
                       .thread = thread,
                       .name = import_string(&t->im, t->name.data, t->name.len),
                       .number = (uint32_t)t->spans.len,
-                      .phase = phase};
+                      .phase = phase,
+                      .order = json_to_unsigned(t->order),
+                      .depth = (uint32_t)json_to_int32(t->depth),
+                      .samples = json_to_unsigned(t->samples),
+                      .value = json_to_unsigned(t->value)};
+    t->ordered += t->order >= 1;
     return 0;
 }
 
@@ -167,7 +216,8 @@ static int read_all(struct trace *t, struct error *err)
     bool any = false;
     while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
         bool events = !strcmp(j->text.data, "traceEvents");
-        rc = events ? json_read(j, err) : json_read_skip(j, err);
+        bool other = !strcmp(j->text.data, "otherData");
+        rc = events ? json_read(j, err) : other ? read_other(t, err) : json_read_skip(j, err);
         if (!rc && events && j->token != JSON_ARRAY)
             return json_reader_bad(j, err, "the trace events are no list");
         if (!rc && events)
@@ -306,20 +356,88 @@ static void keep_spans(struct trace *t)
     profile_sort_spans(p);
 }
 
+static int by_order(const void *left, const void *right)
+{
+    const struct span *a = left, *b = right;
+    if (a->thread != b->thread)
+        return a->thread < b->thread ? -1 : 1;
+    return (a->order > b->order) - (a->order < b->order);
+}
+
+/* The span's own samples, evenly over its time. A short file must not become many samples: those
+ * beyond the budget are counted without times. */
+static int count_own(struct trace *t, const struct span *s, uint32_t event, uint32_t stack,
+                     uint64_t *budget, struct error *err)
+{
+    uint64_t n = s->samples, rest = s->value, length = s->end > s->start ? s->end - s->start : 0;
+    int rc = 0;
+    if (n > *budget)
+        return import_count(&t->im, event, s->thread, stack, n, s->value, err);
+    *budget -= n;
+    for (uint64_t i = 0; i < n && !rc; i++) {
+        uint64_t value = rest / (n - i);
+        rc = import_sample(&t->im, event, s->start + length / n * i, s->thread, stack, value, err);
+        rest -= value;
+    }
+    return rc;
+}
+
+/* A trace of our own: every span tells its place, so times need not. */
+static int use_own_spans(struct trace *t, struct error *err)
+{
+    struct profile *p = t->im.profile;
+    enum value_unit unit = t->unit >= 0 && t->unit < UNIT_KINDS ? (enum value_unit)t->unit : 0;
+    uint32_t event = import_event(&t->im, t->event.data, unit, json_to_unsigned(t->period));
+    uint32_t module = import_module(&t->im, ""), thread = PROFILE_NONE;
+    uint64_t budget = OWN_SAMPLES + 64 * (uint64_t)t->spans.len;
+    VECTOR(uint32_t) path = {0};
+    int rc = 0;
+    qsort(t->spans.data, t->spans.len, sizeof *t->spans.data, by_order);
+    for (size_t i = 0; i < t->spans.len && !rc; i++) {
+        const struct span *s = &t->spans.data[i];
+        if (s->thread != thread)
+            path.len = 0;
+        thread = s->thread;
+        if (s->depth > path.len || s->depth >= IMPORT_DEPTH_MAX) {
+            rc = source_bad(t->im.source, source_offset(t->im.source), err,
+                            "span %llu lies deeper than the one before it allows",
+                            (unsigned long long)s->order);
+            break;
+        }
+        uint32_t stack = s->depth ? path.data[s->depth - 1] : 0;
+        uint32_t frame = import_frame(&t->im, module, profile_text(p, s->name), "", 0, 0);
+        rc = import_push(&t->im, &stack, frame, err);
+        path.len = s->depth;
+        *vector_push(&path) = stack;
+        if (!rc && s->samples)
+            rc = count_own(t, s, event, stack, &budget, err);
+    }
+    vector_release(&path);
+    return rc;
+}
+
+static int use_spans(struct trace *t, struct error *err)
+{
+    if (t->event.len && t->spans.len && t->ordered == t->spans.len)
+        return use_own_spans(t, err);
+    if (t->spans.len)
+        qsort(t->spans.data, t->spans.len, sizeof *t->spans.data, by_time);
+    match_ends(t);
+    int rc = sweep_spans(t, err);
+    if (!rc && t->im.options.keep_spans)
+        keep_spans(t);
+    return rc;
+}
+
 int trace_read(struct source *in, const struct import_options *options, struct profile *p,
                struct error *err)
 {
-    struct trace t = {.name = TEXT_INIT, .word = TEXT_INIT, .phase = TEXT_INIT};
+    struct trace t = {.name = TEXT_INIT, .word = TEXT_INIT, .phase = TEXT_INIT, .event = TEXT_INIT};
     import_init(&t.im, p, in, options);
     json_reader_init(&t.json, in);
     int rc = read_all(&t, err);
-    if (!rc && t.spans.len)
-        qsort(t.spans.data, t.spans.len, sizeof *t.spans.data, by_time);
-    match_ends(&t);
     if (!rc)
-        rc = sweep_spans(&t, err);
-    if (!rc && options && options->keep_spans)
-        keep_spans(&t);
+        rc = use_spans(&t, err);
     if (!rc && t.unmatched)
         import_note(&t.im, NOTE_WARNING, "%llu spans begin or end alone and are left out",
                     (unsigned long long)t.unmatched);
@@ -330,6 +448,7 @@ int trace_read(struct source *in, const struct import_options *options, struct p
     text_release(&t.name);
     text_release(&t.word);
     text_release(&t.phase);
+    text_release(&t.event);
     import_release(&t.im);
     return rc;
 }

@@ -1,7 +1,8 @@
 /*
  * V8's .cpuprofile (Node's --cpu-prof, Chrome's developer tools): a tree of nodes, the node that
  * was hit at each sample, and the microseconds between samples. What V8 calls (idle) is no CPU
- * time.
+ * time. Until 2016 V8 wrote the tree as objects in objects under "head", lines counted from 1, its
+ * first and last time in seconds, and when each sample was taken.
  */
 #include <string.h>
 
@@ -34,28 +35,42 @@ struct cpuprofile {
     VECTOR(struct node) nodes;
     VECTOR(struct link) links;
     struct map ids; /* id -> node */
-    struct numbers samples, deltas;
+    struct numbers samples, deltas, times;
+    bool old; /* the form with a head */
     double start, end;
     uint32_t cpu, idle, thread;
-    struct text name, url;
 };
 
-static int read_call_frame(struct cpuprofile *c, double *line, struct error *err)
+/* What a node calls itself. */
+struct label {
+    struct text name, url;
+    double line; /* -1: not told */
+};
+
+/* The value of a key that says what a function is; false if it is none. */
+static bool read_label(struct cpuprofile *c, struct label *l, int *rc, struct error *err)
+{
+    struct json_reader *j = &c->json;
+    if (!strcmp(j->text.data, "functionName"))
+        *rc = json_read_text(j, &l->name, err);
+    else if (!strcmp(j->text.data, "url"))
+        *rc = json_read_text(j, &l->url, err);
+    else if (!strcmp(j->text.data, "lineNumber"))
+        *rc = json_read_number(j, &l->line, err);
+    else
+        return false;
+    return true;
+}
+
+static int read_call_frame(struct cpuprofile *c, struct label *l, struct error *err)
 {
     struct json_reader *j = &c->json;
     int rc = json_read(j, err);
     if (rc || j->token != JSON_OBJECT)
         return rc ? rc : json_reader_bad(j, err, "a call frame is no object");
-    while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
-        if (!strcmp(j->text.data, "functionName"))
-            rc = json_read_text(j, &c->name, err);
-        else if (!strcmp(j->text.data, "url"))
-            rc = json_read_text(j, &c->url, err);
-        else if (!strcmp(j->text.data, "lineNumber"))
-            rc = json_read_number(j, line, err);
-        else
+    while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY)
+        if (!read_label(c, l, &rc, err))
             rc = json_read_skip(j, err);
-    }
     return rc;
 }
 
@@ -75,6 +90,9 @@ static int read_numbers(struct cpuprofile *c, struct numbers *into, struct error
     return rc;
 }
 
+static int read_node(struct cpuprofile *c, uint32_t parent, struct error *err);
+
+/* Numbers of nodes, or, in the old form, the nodes themselves. */
 static int read_children(struct cpuprofile *c, uint32_t parent, struct error *err)
 {
     struct json_reader *j = &c->json;
@@ -82,6 +100,10 @@ static int read_children(struct cpuprofile *c, uint32_t parent, struct error *er
     if (rc || j->token != JSON_ARRAY)
         return rc ? rc : json_reader_bad(j, err, "the children of a node are no list");
     while (!rc && !(rc = json_read(j, err)) && j->token != JSON_END) {
+        if (c->old && j->token == JSON_OBJECT) {
+            rc = read_node(c, parent, err);
+            continue;
+        }
         if (j->token != JSON_NUMBER)
             return json_reader_bad(j, err, "a child is no number");
         if (c->links.len >= NODES_MAX)
@@ -91,41 +113,78 @@ static int read_children(struct cpuprofile *c, uint32_t parent, struct error *er
     return rc;
 }
 
-static int read_node(struct cpuprofile *c, struct error *err)
+static int name_node(struct cpuprofile *c, uint32_t node, const struct label *l, struct error *err)
+{
+    uint32_t module = import_module(&c->im, l->url.data);
+    if (module == PROFILE_NONE)
+        return import_too_many(&c->im, "scripts", IMPORT_MODULES_MAX, err);
+    /* Counted from 0 today, from 1 in the old form; -1 or 0 is none. */
+    uint32_t line = l->line >= 0 ? (uint32_t)json_to_int32(l->line) + !c->old : 0;
+    c->nodes.data[node].idle = !strcmp(l->name.data, "(idle)");
+    c->nodes.data[node].frame = import_frame(
+        &c->im, module, l->name.len ? l->name.data : "(anonymous)", l->url.data, line, line);
+    return 0;
+}
+
+static int read_node(struct cpuprofile *c, uint32_t parent, struct error *err)
 {
     struct json_reader *j = &c->json;
-    struct node n = {.parent = PROFILE_NONE, .stack = PROFILE_NONE};
+    struct label label = {.name = TEXT_INIT, .url = TEXT_INIT, .line = -1};
     uint32_t self = (uint32_t)c->nodes.len;
-    double line = -1;
+    double id = 0, hits = 0;
     int rc = 0;
     if (c->nodes.len >= NODES_MAX)
         return import_too_many(&c->im, "nodes", NODES_MAX, err);
-    text_clear(&c->name);
-    text_clear(&c->url);
+    *vector_push(&c->nodes) = (struct node){.parent = parent, .stack = PROFILE_NONE};
     while (!rc && !(rc = json_read(j, err)) && j->token == JSON_KEY) {
         if (!strcmp(j->text.data, "id"))
-            rc = json_read_number(j, &n.id, err);
+            rc = json_read_number(j, &id, err);
         else if (!strcmp(j->text.data, "callFrame"))
-            rc = read_call_frame(c, &line, err);
+            rc = read_call_frame(c, &label, err);
         else if (!strcmp(j->text.data, "hitCount"))
-            rc = json_read_number(j, &n.hits, err);
+            rc = json_read_number(j, &hits, err);
         else if (!strcmp(j->text.data, "children"))
             rc = read_children(c, self, err);
-        else
+        else if (!c->old || !read_label(c, &label, &rc, err))
             rc = json_read_skip(j, err);
     }
-    if (rc)
-        return rc;
-    n.idle = !strcmp(c->name.data, "(idle)");
-    uint32_t module = import_module(&c->im, c->url.data);
-    if (module == PROFILE_NONE)
-        return import_too_many(&c->im, "scripts", IMPORT_MODULES_MAX, err);
-    uint32_t at = line >= 0 ? (uint32_t)json_to_int32(line) + 1 : 0; /* counted from 0 there */
-    n.frame = import_frame(&c->im, module, c->name.len ? c->name.data : "(anonymous)", c->url.data,
-                           at, at);
-    *vector_push(&c->nodes) = n;
-    map_put(&c->ids, json_to_unsigned(n.id), 0, self, NULL);
-    return 0;
+    if (!rc)
+        rc = name_node(c, self, &label, err);
+    c->nodes.data[self].id = id;
+    c->nodes.data[self].hits = hits;
+    if (!rc)
+        map_put(&c->ids, json_to_unsigned(id), 0, self, NULL);
+    text_release(&label.name);
+    text_release(&label.url);
+    return rc;
+}
+
+static int read_head(struct cpuprofile *c, struct error *err)
+{
+    int rc = json_read(&c->json, err);
+    c->old = true;
+    if (rc || c->json.token != JSON_OBJECT)
+        return rc ? rc : json_reader_bad(&c->json, err, "the head is no node");
+    return read_node(c, PROFILE_NONE, err);
+}
+
+/* The old form's times as the new one's: microseconds from sample to sample. */
+static void renew_times(struct cpuprofile *c)
+{
+    size_t n = c->samples.list.len;
+    c->start *= 1e6;
+    c->end *= 1e6;
+    double each = n ? (c->end - c->start) / (double)n : 0, last = c->start;
+    for (size_t i = 0; i < n; i++) {
+        bool told = i < c->times.list.len;
+        /* Its clock began elsewhere than that of the start. */
+        if (told && !i) {
+            c->end += c->times.list.data[0] - c->start;
+            last = c->start = c->times.list.data[0];
+        }
+        *vector_push(&c->deltas.list) = told ? c->times.list.data[i] - last : i ? each : 0;
+        last = told ? c->times.list.data[i] : last;
+    }
 }
 
 static int read_all(struct cpuprofile *c, struct error *err)
@@ -140,8 +199,12 @@ static int read_all(struct cpuprofile *c, struct error *err)
             if (!rc && j->token != JSON_ARRAY)
                 return json_reader_bad(j, err, "the nodes are no list");
             while (!rc && !(rc = json_read(j, err)) && j->token != JSON_END)
-                rc = j->token == JSON_OBJECT ? read_node(c, err)
+                rc = j->token == JSON_OBJECT ? read_node(c, PROFILE_NONE, err)
                                              : json_reader_bad(j, err, "a node is no object");
+        } else if (!strcmp(j->text.data, "head")) {
+            rc = read_head(c, err);
+        } else if (!strcmp(j->text.data, "timestamps")) {
+            rc = read_numbers(c, &c->times, err);
         } else if (!strcmp(j->text.data, "startTime")) {
             rc = json_read_number(j, &c->start, err);
         } else if (!strcmp(j->text.data, "endTime")) {
@@ -239,7 +302,7 @@ static int count_hits(struct cpuprofile *c, struct error *err)
 static int cpuprofile_read(struct source *in, const struct import_options *options,
                            struct profile *p, struct error *err)
 {
-    struct cpuprofile c = {.name = TEXT_INIT, .url = TEXT_INIT};
+    struct cpuprofile c = {0};
     import_init(&c.im, p, in, options);
     json_reader_init(&c.json, in);
     c.cpu = import_event(&c.im, "cpu", UNIT_NANOSECONDS, 0);
@@ -248,6 +311,8 @@ static int cpuprofile_read(struct source *in, const struct import_options *optio
     int rc = read_all(&c, err);
     if (!rc && !c.nodes.len)
         rc = json_reader_bad(&c.json, err, "there are no nodes in this file");
+    if (!rc && c.old)
+        renew_times(&c);
     if (!rc)
         rc = tie_nodes(&c, err);
     if (!rc)
@@ -260,8 +325,7 @@ static int cpuprofile_read(struct source *in, const struct import_options *optio
     vector_release(&c.samples.list);
     vector_release(&c.deltas.list);
     map_release(&c.ids);
-    text_release(&c.name);
-    text_release(&c.url);
+    vector_release(&c.times.list);
     import_release(&c.im);
     return rc;
 }
@@ -270,8 +334,9 @@ static int cpuprofile_detect(const uint8_t *bytes, size_t len)
 {
     if (!len || bytes[0] != '{')
         return 0;
-    return import_holds(bytes, len, "\"callFrame\"") && import_holds(bytes, len, "\"nodes\"") ? 90
-                                                                                              : 0;
+    bool now = import_holds(bytes, len, "\"callFrame\"") && import_holds(bytes, len, "\"nodes\"");
+    bool old = import_holds(bytes, len, "\"head\"") && import_holds(bytes, len, "\"functionName\"");
+    return now || old ? 90 : 0;
 }
 
 static const char *const extensions[] = {".cpuprofile", NULL};

@@ -36,7 +36,7 @@ const struct format *const *format_list(void)
 const struct format *format_find(const char *name)
 {
     for (const struct format *const *f = formats; *f; f++)
-        if (!strcmp((*f)->name, name))
+        if (!strcmp((*f)->name, name) || ((*f)->alias && !strcmp((*f)->alias, name)))
             return *f;
     return NULL;
 }

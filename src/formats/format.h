@@ -37,7 +37,8 @@ struct import_options {
 };
 
 struct format {
-    const char *name; /* as typed after --format */
+    const char *name;  /* as typed after --format */
+    const char *alias; /* may be typed instead, or NULL */
     const char *description;
     const char *const *extensions; /* with their dot, ended by NULL; the first one is usual */
     bool binary;                   /* not for a terminal */

@@ -36,6 +36,14 @@ void writer_span_end(struct writer *w, uint32_t thread, uint64_t time)
     step(w, thread, time, SPAN_END, 0);
 }
 
+void writer_span_end_at(struct writer *w, uint32_t thread, uint64_t time, uint64_t number)
+{
+    if (number)
+        step(w, thread, time, SPAN_CUT, number << 1 | 1);
+    else
+        step(w, thread, time, SPAN_END, 0);
+}
+
 void writer_span_mark(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame)
 {
     step(w, thread, time, SPAN_MARK, frame);
@@ -43,5 +51,5 @@ void writer_span_mark(struct writer *w, uint32_t thread, uint64_t time, uint32_t
 
 void writer_span_cut(struct writer *w, uint32_t thread, uint64_t time, uint64_t lost)
 {
-    step(w, thread, time, SPAN_CUT, lost);
+    step(w, thread, time, SPAN_CUT, lost << 1);
 }

@@ -17,14 +17,22 @@ static struct open_spans *open_of(struct loader *l, uint32_t thread)
     return &l->open.data[thread];
 }
 
-static uint32_t keep(struct loader *l, uint32_t thread, uint32_t frame, uint64_t time, size_t depth)
+/* One deeper than the innermost that is open: spans need not end in the order they lie in. */
+static uint32_t depth_of(const struct loader *l, const struct open_spans *o)
+{
+    uint32_t top = o->span.len ? o->span.data[o->span.len - 1] : PROFILE_NONE;
+    return top != PROFILE_NONE ? l->profile->spans.data[top].depth + 1 : (uint32_t)o->span.len;
+}
+
+static uint32_t keep(struct loader *l, uint32_t thread, uint32_t frame, uint64_t time,
+                     uint32_t depth)
 {
     struct profile *p = l->profile;
     p->span_count++;
     if (!l->options.keep_spans || frame == PROFILE_NONE || p->spans.len >= UINT32_MAX - 1)
         return PROFILE_NONE;
-    *vector_push(&p->spans) = (struct profile_span){
-        .time = time, .thread = thread, .frame = frame, .depth = (uint32_t)depth};
+    *vector_push(&p->spans) =
+        (struct profile_span){.time = time, .thread = thread, .frame = frame, .depth = depth};
     return (uint32_t)p->spans.len - 1;
 }
 
@@ -43,6 +51,17 @@ static void end_all(struct loader *l, struct open_spans *o, uint64_t time)
         end(l, o->span.data[--o->span.len], time, false);
 }
 
+/* The span that is the n-th from the innermost ends. */
+static void end_at(struct loader *l, struct open_spans *o, uint64_t n, uint64_t time)
+{
+    if (n >= o->span.len)
+        return;
+    size_t at = o->span.len - 1 - (size_t)n;
+    end(l, o->span.data[at], time, true);
+    memmove(o->span.data + at, o->span.data + at + 1, (size_t)n * sizeof *o->span.data);
+    o->span.len--;
+}
+
 static bool apply(struct loader *l, struct cursor *c, uint32_t thread, enum span_step step,
                   uint64_t time)
 {
@@ -54,23 +73,25 @@ static bool apply(struct loader *l, struct cursor *c, uint32_t thread, enum span
         return false;
     switch (step) {
     case SPAN_BEGIN: {
-        uint32_t at = keep(l, thread, frame, time, o->span.len);
+        uint32_t at = keep(l, thread, frame, time, depth_of(l, o));
         *vector_push(&o->span) = at;
         break;
     }
     case SPAN_END:
-        if (o->span.len)
-            end(l, o->span.data[--o->span.len], time, true);
+        end_at(l, o, 0, time);
         break;
     case SPAN_MARK: {
-        uint32_t at = keep(l, thread, frame, time, o->span.len);
+        uint32_t at = keep(l, thread, frame, time, depth_of(l, o));
         end(l, at, time, true);
         if (at != PROFILE_NONE)
             l->profile->spans.data[at].mark = 1;
         break;
     }
     case SPAN_CUT:
-        end_all(l, o, time);
+        if (operand & 1)
+            end_at(l, o, operand >> 1, time);
+        else
+            end_all(l, o, time);
     }
     return true;
 }

@@ -2,6 +2,7 @@
 #include "recording/save_spans.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/vector.h"
@@ -25,10 +26,27 @@ struct saving {
     VECTOR(uint64_t) ends; /* of what is open */
 };
 
+/* Which of those that are open ends first; usually the innermost. */
+static size_t first_end(const struct saving *s)
+{
+    size_t best = s->ends.len - 1;
+    for (size_t i = best; i-- > 0;)
+        if (s->ends.data[i] < s->ends.data[best])
+            best = i;
+    return best;
+}
+
 static void close_until(struct saving *s, uint64_t time)
 {
-    while (s->ends.len && s->ends.data[s->ends.len - 1] <= time)
-        writer_span_end(s->w, s->thread, s->ends.data[--s->ends.len]);
+    while (s->ends.len) {
+        size_t at = first_end(s), after = s->ends.len - 1 - at;
+        uint64_t end = s->ends.data[at];
+        if (end > time)
+            break;
+        writer_span_end_at(s->w, s->thread, end, after);
+        memmove(s->ends.data + at, s->ends.data + at + 1, after * sizeof *s->ends.data);
+        s->ends.len--;
+    }
 }
 
 static void put(struct saving *s, const struct profile_span *x, uint32_t frame)
@@ -38,12 +56,8 @@ static void put(struct saving *s, const struct profile_span *x, uint32_t frame)
         writer_span_mark(s->w, s->thread, x->time, frame);
         return;
     }
-    /* One that would outlast what it lies in ends with it. */
-    uint64_t end = x->end;
-    if (s->ends.len && end > s->ends.data[s->ends.len - 1])
-        end = s->ends.data[s->ends.len - 1];
     writer_span_begin(s->w, s->thread, x->time, frame);
-    *vector_push(&s->ends) = end;
+    *vector_push(&s->ends) = x->end;
 }
 
 void save_spans(const struct profile *p, struct writer *w, const uint32_t *threads,

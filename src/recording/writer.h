@@ -88,6 +88,8 @@ void writer_sample(struct writer *w, uint32_t event, uint64_t time, uint32_t thr
  * what is open: `lost` steps before it were not recorded. */
 void writer_span_begin(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
 void writer_span_end(struct writer *w, uint32_t thread, uint64_t time);
+/* ... another than the innermost, which is number 0. */
+void writer_span_end_at(struct writer *w, uint32_t thread, uint64_t time, uint64_t number);
 void writer_span_mark(struct writer *w, uint32_t thread, uint64_t time, uint32_t frame);
 void writer_span_cut(struct writer *w, uint32_t thread, uint64_t time, uint64_t lost);
 

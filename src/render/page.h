@@ -31,7 +31,7 @@ void page_free(struct page *g);
 
 /*
  * Takes in what a profile has got since page_new or the last update: counts all of
- * profile.samples, which the caller therefore empties (len = 0) after each call and after
+ * profile.samples, which the caller therefore empties (samples_release) after each call and after
  * page_new. The next delta tells of it.
  */
 void page_update(struct page *g);

@@ -136,7 +136,8 @@ static const char served[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
     "<meta name=\"color-scheme\" content=\"light dark\">\n<title>sonde</title>\n"
-    "<link rel=\"stylesheet\" href=\"page.css\">\n</head>\n<body>\n<div id=\"app\"></div>\n"
+    "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" "
+    "href=\"page.css\">\n</head>\n<body>\n<div id=\"app\"></div>\n"
     "<script src=\"page.js\"></script>\n</body>\n</html>\n";
 
 const struct page_asset *page_asset(const char *path)

@@ -271,7 +271,8 @@ static int by_set(const void *a, const void *b)
 static void add_counts(struct redis_command *c, const struct batch *b)
 {
     size_t sets = 0;
-    qsort(b->counts.data, b->counts.len, sizeof *b->counts.data, by_set);
+    if (b->counts.len)
+        qsort(b->counts.data, b->counts.len, sizeof *b->counts.data, by_set);
     for (size_t i = 0; i < b->counts.len; i += same_set(b, i))
         sets++;
     redis_number(c, (int64_t)sets);

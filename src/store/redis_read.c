@@ -417,7 +417,8 @@ int redis_events(struct store *s, uint32_t job, store_event_fn *fn, void *contex
     int rc = ask(s, job, "SMEMBERS", "events", NULL, &r, err);
     if (rc)
         return rc;
-    qsort(r->element, r->elements, sizeof *r->element, by_text);
+    if (r->elements)
+        qsort(r->element, r->elements, sizeof *r->element, by_text);
     for (size_t i = 0; !rc && i < r->elements; i++) {
         struct store_event e = {.name = text_of(r->element[i])};
         struct redis_command c = {0};
@@ -481,7 +482,8 @@ int redis_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *context
         return rc;
     for (size_t i = 0; i < r->elements; i++)
         r->element[i]->integer = (long long)i; /* of no use in a text: equals keep their order */
-    qsort(r->element, r->elements, sizeof *r->element, oldest_first);
+    if (r->elements)
+        qsort(r->element, r->elements, sizeof *r->element, oldest_first);
     for (size_t i = 0; !rc && i < r->elements; i++) {
         const char *part = text_of(r->element[i]), *end = part + r->element[i]->len;
         struct store_bench b = {.time = strtoull(part, NULL, 10)};

@@ -78,7 +78,8 @@ enum span_step {
     SPAN_END = 0,   /* the innermost one that is open ends */
     SPAN_BEGIN = 1, /* a frame follows */
     SPAN_MARK = 2,  /* an instant; a frame follows */
-    SPAN_CUT = 3,   /* what was open is forgotten here; how many steps were lost follows */
+    SPAN_CUT = 3, /* a number follows. Even: what was open is forgotten here, and half of it is how
+                     many steps were lost; odd: half of it says which one ends, 0 the innermost */
 };
 
 enum note_level { NOTE_INFO = 0, NOTE_WARNING = 1, NOTE_LEVELS };

@@ -17,8 +17,9 @@
     "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
                              */
 
-/* The tracer: what it writes ("calls", "lines", both with a comma; "spans": only what programs say
- * themselves), and by which clock. Lists of patterns are separated by colons. */
+/* The tracer: what it writes ("calls", "builtins": C functions with them, "lines"; with commas; or
+ * "spans": only what programs say themselves), and by which clock. Lists of patterns are separated
+ * by colons. */
 #define SESSION_TRACE_WHAT "SONDE_SESSION_TRACE"
 #define SESSION_TRACE_CLOCK "SONDE_SESSION_TRACE_CLOCK" /* "tsc", or CLOCK_MONOTONIC */
 #define SESSION_TRACE_RING "SONDE_SESSION_TRACE_RING"   /* words of a thread's ring */

@@ -1,6 +1,9 @@
 """Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
+import pathlib
+import subprocess
+
 import pytest
 
 from pythons import FOUND, check_quiet, folded, minor, name_of, python, script, some_python
@@ -349,3 +352,95 @@ def test_writes_stay_whole(harness, some_python, script, tmp_path):
         print(reader.wait())
         """)
     harness(some_python, app, options=["--rate", "5000"]).check()
+
+
+def test_endless_recursion(harness, some_python, script):
+    """Ten thousand frames deep: what is not kept is cut, and said to be."""
+    app = script("""
+        import sys, threading
+
+        def deep(n):
+            return deep(n - 1) if n else spin(1000000)
+
+        sys.setrecursionlimit(20000)
+        threading.stack_size(512 << 20)
+        t = threading.Thread(target=deep, args=(10000,))
+        t.start()
+        t.join()
+        print("through")
+        """)
+    report = harness(some_python, app, options=["--rate", "199"]).check()
+    assert report.share("spin") > 5 and report.share("deep") > 5
+
+
+def test_terminated_workers(harness, some_python, script):
+    app = script("""
+        import multiprocessing, time
+
+
+        def work(n):
+            while True:
+                spin(100000)
+
+
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("fork")
+            workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(3)]
+            for w in workers:
+                w.start()
+            time.sleep(0.4)
+            for w in workers:
+                w.terminate()
+            for w in workers:
+                w.join()
+            print([w.exitcode for w in workers])
+        """)
+    report = harness(some_python, app, options=["--rate", "499"]).check()
+    assert len(report.processes) == 4 and report.share("work") > 20
+
+
+EMBEDDED = r"""
+#include <Python.h>
+#include <pthread.h>
+
+static void *other(void *unused)
+{
+    PyGILState_STATE s = PyGILState_Ensure();
+    PyRun_SimpleString("from_c()");
+    PyGILState_Release(s);
+    return unused;
+}
+
+int main(void)
+{
+    setenv("PYTHONHOME", HOME, 1);
+    Py_Initialize();
+    PyRun_SimpleString("def spin(n):\n    t = 0\n    for i in range(n):\n        t += i & 7\n    return t\n"
+                       "def inside():\n    for _ in range(30):\n        spin(20000)\n"
+                       "def from_c():\n    for _ in range(30):\n        spin(20000)\n");
+    PyRun_SimpleString("inside()");
+    PyThreadState *main_thread = PyEval_SaveThread();
+    pthread_t thread;
+    pthread_create(&thread, NULL, other, NULL);
+    pthread_join(thread, NULL);
+    PyEval_RestoreThread(main_thread);
+    return Py_FinalizeEx() < 0;
+}
+"""
+
+
+def test_embedded(harness, python, tmp_path):
+    """A program of another name with libpython in it, and a thread that C code started."""
+    asked = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'), "
+                            "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'))"],
+                           capture_output=True, text=True, check=True).stdout.split()
+    source, program = tmp_path / "host.c", tmp_path / "host"
+    source.write_text(EMBEDDED)
+    home = pathlib.Path(python).parent.parent
+    built = subprocess.run(["cc", "-O1", f'-DHOME="{home}"', f"-I{asked[0]}", source, f"-L{asked[1]}",
+                            f"-Wl,-rpath,{asked[1]}", f"-lpython{asked[2]}", "-lpthread", "-lm",
+                            "-o", program], capture_output=True, text=True)
+    if built.returncode:
+        pytest.skip(f"{name_of(python)} cannot be embedded here: {built.stderr.splitlines()[0]}")
+    report = harness(program, options=["--rate", "997", "--python"]).check()
+    assert report.share("inside") > 8 and report.share("from_c") > 8, report.answer

@@ -185,6 +185,28 @@ def test_equal_to_cprofile(harness, python, script):
         assert count(table, name) == builtin[name], name
 
 
+def test_without_c(harness, python, script):
+    """Python's functions alone: the same counts, threads and children too."""
+    made = record(harness, [python, script(VARIED + """
+    import os, threading
+    threads = [threading.Thread(target=fact, args=(9,)) for _ in range(3)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    pid = os.fork()
+    if not pid:
+        fact(5)
+        os._exit(0)
+    os.waitpid(pid, 0)
+""")], options=["--trace", "--no-trace-c"])
+    assert made.made.status == 0, made.made
+    table = calls(made)
+    rows = {name.split(".")[-1]: row for (file, _, name), row in table.items() if file == "app.py"}
+    assert (rows["fact"]["calls"], rows["fact"]["primitive"]) == (46 + 3 * 9 + 5, 10 + 3 + 1)
+    assert (rows["fails"]["calls"], rows["fails"]["primitive"]) == (28, 7)
+    assert rows["numbers"]["calls"] == 11 and rows["even"]["calls"] == 11
+    assert not any(name.startswith("{") for _, _, name in table)
+
+
 def test_times(harness, some_python, script):
     """A function's own time, and with what it called."""
     made = record(harness, [some_python, script("""
@@ -259,6 +281,8 @@ def test_processes(harness, python, script):
     table = calls(made)
     assert count(table, "work") == 3 + 10 + 1
     assert count(table, "leaf") == 3 * 10 + 10 * 20 + 1
+    assert all(row["primitive"] == row["calls"] for (_, _, name), row in table.items()
+               if name in ("leaf", "work"))
 
 
 def test_circular(harness, some_python, script):
@@ -358,6 +382,54 @@ def test_difficult_ends(harness, some_python, script):
     assert count(table, "deep") == 10001
     assert next(row for (_, _, name), row in table.items() if name == "deep")["primitive"] == 1
     assert record(harness, [some_python, app, "x"], options=["--trace"]).made.status == 3
+
+
+def test_native_functions(harness):
+    """A program built with -finstrument-functions, also one that Python starts."""
+    for command in (["instrumented"], ["/usr/bin/python3", "-c", "import subprocess, sys\n"
+                                       "subprocess.run(sys.argv[1:], check=True)"]):
+        run = harness(*command, options=["--trace"])
+        if len(command) > 1:
+            run.command.append(harness("instrumented").command[0])
+        made = run.record()
+        assert made.made.stdout == "120\n", made.made
+        table = {name: row for (_, _, name), row in calls(made).items()}
+        assert {name: table[name]["calls"] for name in ("outer", "inner", "worker", "main")} == \
+            {"outer": 3, "inner": 12, "worker": 10, "main": 1}
+        assert (table["fact"]["calls"], table["fact"]["primitive"]) == (5, 1)
+        assert table["inner"]["tottime"] > table["outer"]["tottime"]
+
+
+def test_graphs(harness, script, tmp_path):
+    """The graph of calls, as Graphviz's text and as a picture; the timeline, as a page."""
+    made = record(harness, ["/usr/bin/python3", script(FIB)], options=["--trace"])
+    dot = made.show("--kind", "calls", "-o", tmp_path / "calls.dot", command="graph") and \
+        (tmp_path / "calls.dot").read_text()
+    assert "app.py:2(fib0)\\n21 calls" in dot
+    assert '" 13"' in dot  # fib1 and fib0 by fib2, fib2 by fib3
+    made.show("--kind", "calls", "-o", tmp_path / "calls.svg", command="graph")
+    assert "app.py:2(fib0)" in (tmp_path / "calls.svg").read_text()
+    made.show("--kind", "timeline", "-o", tmp_path / "time.html", command="graph")
+    assert "fib9" in (tmp_path / "time.html").read_text()
+    plain = record(harness, ["shares"])
+    for kind in ("calls", "timeline"):
+        said = plain.show("--kind", kind, "-o", tmp_path / "no.html", command="graph", status=None)
+        assert said.status == 1 and "run --trace" in said.stderr, said
+
+
+def test_chrome_trace_comes_back(harness, script, recording, tmp_path):
+    """Exported, then read again: the same spans."""
+    made = record(harness, ["/usr/bin/python3", script(FIB)], options=["--trace"])
+    made.show("--format", "chrome-trace", "-o", tmp_path / "t.trace.json", command="export")
+    back = recording(tmp_path / "back.sonde")
+    done = subprocess.run([back.sonde, "import", tmp_path / "t.trace.json", "-o", back.path],
+                          env=back.environment, check=False)
+    assert done.returncode == 0
+    def spans(of):
+        return sorted((event["name"], round(event["dur"], 2)) for event in trace_of(of)
+                      if event["ph"] == "X")
+    assert spans(back) == spans(made)
+    assert sum(name == "fib0" for name, _ in spans(back)) == 21
 
 
 # ---- lines

@@ -8,7 +8,7 @@ import { family, howItEnded } from '../src/data/family.ts';
 import { firstAfter, layOut, nodeAt } from '../src/data/layout.ts';
 import { Recording } from '../src/data/recording.ts';
 import { callees, callers, edges } from '../src/data/sandwich.ts';
-import { usage } from '../src/data/series.ts';
+import { addCurves, closedCurves, usage } from '../src/data/series.ts';
 import { functions, lines, sum, type Choice } from '../src/data/sums.ts';
 import { chart, intervals } from '../src/data/tracks.ts';
 import { CallTree } from '../src/data/tree.ts';
@@ -134,6 +134,14 @@ test('busy CPUs add up to the time that was spent', () => {
   const u = usage(r, [0], null, 5);
   const step = r.head.meta.duration / u.values.length;
   assert.ok(Math.abs(u.values.reduce((a, v) => a + v * step, 0) - 10 * MS) < 1);
+});
+
+test('a process that has ended holds nothing', () => {
+  const { r } = open();
+  const head = { number: 0, name: 'rss', unit: 'bytes' as const, thread: -1, points: 1 };
+  r.curves = [{ ...head, process: 0, times: [1 * MS], values: [100] }, { ...head, process: 1, times: [2 * MS], values: [50] }];
+  r.head.processes[1].end = undefined;
+  assert.deepEqual(addCurves(closedCurves(r)), { times: [1 * MS, 2 * MS, 9 * MS], values: [100, 150, 50] });
 });
 
 test('the process tree', () => {

@@ -132,6 +132,85 @@ static void test_callgrind(void **state)
     profile_release(&p);
 }
 
+/* As V8 wrote it until 2016: nodes in nodes, the id last, times of samples on a clock of its own.
+ */
+static void test_old_cpuprofile(void **state)
+{
+    (void)state;
+    struct profile p;
+    struct error err = {0};
+    static const char file[] =
+        "{\"head\":{\"functionName\":\"(root)\",\"url\":\"\",\"lineNumber\":0,\"hitCount\":0,"
+        "\"children\":[{\"functionName\":\"main\",\"url\":\"/"
+        "a.js\",\"lineNumber\":3,\"hitCount\":1,"
+        "\"children\":[{\"functionName\":\"work\",\"url\":\"/a.js\",\"lineNumber\":9,"
+        "\"hitCount\":2,\"children\":[],\"id\":3}],\"id\":2},{\"functionName\":\"(idle)\","
+        "\"hitCount\":1,\"children\":[],\"id\":4}],\"id\":1},\"startTime\":5,\"endTime\":5.004,"
+        "\"samples\":[2,3,3,4]%s}";
+    static const char *const times[] = {"", ",\"timestamps\":[700,1700,2700,3700]"};
+    for (int i = 0; i < 2; i++) {
+        char text[sizeof file + 64];
+        snprintf(text, sizeof text, file, times[i]);
+        assert_int_equal(read_text(text, &p, &err), 0);
+        assert_int_equal(value_of(&p, "cpu", "main"), 1000000);
+        assert_int_equal(value_of(&p, "cpu", "main;work"), 2000000);
+        assert_int_equal(p.events.data[profile_event_find(&p, "off-cpu:other")].value, 1000000);
+        assert_int_equal(p.samples.len, 4);
+        profile_release(&p);
+    }
+    /* Without samples the hits are left. */
+    char text[sizeof file + 64];
+    snprintf(text, sizeof text, file, "");
+    char *samples = strstr(text, "\"samples\":[2,3,3,4]");
+    memcpy(samples, "\"nothing\"", 9);
+    assert_int_equal(read_text(text, &p, &err), 0);
+    assert_int_equal(value_of(&p, "cpu", "main;work"), 2000000);
+    profile_release(&p);
+}
+
+/* A trace of ours: counted by what its spans say, also where times cannot tell them apart. */
+static void test_own_trace(void **state)
+{
+    (void)state;
+    struct profile p;
+    struct error err = {0};
+#define SPAN(name, arguments)                                                                      \
+    "{\"ph\":\"X\",\"name\":\"" name                                                               \
+    "\",\"pid\":1,\"tid\":1,\"ts\":5,\"dur\":0,\"args\":{" arguments "}}"
+    static const char head[] =
+        "{\"otherData\":{\"exporter\":\"sonde\",\"event\":\"page-faults\",\"unit\":0,\"period\":1},"
+        "\"traceEvents\":[";
+    static const char spans[] =
+        SPAN("b", "\"order\":2,\"depth\":1,\"samples\":3,\"value\":7") "," SPAN(
+            "c",
+            "\"order\":3,"
+            "\"depth\":1,"
+            "\"samples\":"
+            "1,\"value\":"
+            "1") "," SPAN("d",
+                          "\"order\":4,\"depth\":2,\"samples\":2,\"value\":2") "," SPAN("a",
+                                                                                        "\"order\":"
+                                                                                        "1,"
+                                                                                        "\"depth\":"
+                                                                                        "0") "]}";
+    static const char deep[] = SPAN("a", "\"order\":1,\"depth\":1") "]}";
+#undef SPAN
+    struct text t = TEXT_INIT;
+    text_format(&t, "%s%s", head, spans);
+    assert_int_equal(read_text(t.data, &p, &err), 0);
+    assert_int_equal(value_of(&p, "page-faults", "a;b"), 7);
+    assert_int_equal(value_of(&p, "page-faults", "a;c"), 1);
+    assert_int_equal(value_of(&p, "page-faults", "a;c;d"), 2);
+    assert_int_equal(p.events.data[profile_event_find(&p, "page-faults")].samples, 6);
+    profile_release(&p);
+    text_clear(&t);
+    text_format(&t, "%s%s", head, deep);
+    assert_int_equal(read_text(t.data, &p, &err), FAULT_INPUT);
+    assert_non_null(strstr(err.text, "deeper"));
+    profile_release(&p);
+    text_release(&t);
+}
+
 static void test_heap(void **state)
 {
     (void)state;
@@ -255,10 +334,11 @@ static void test_malformed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_speedscope),  cmocka_unit_test(test_chrome_trace),
-        cmocka_unit_test(test_cpuprofile),  cmocka_unit_test(test_callgrind),
-        cmocka_unit_test(test_heap),        cmocka_unit_test(test_gperftools_cpu),
-        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_old_cpuprofile), cmocka_unit_test(test_own_trace),
+        cmocka_unit_test(test_speedscope),     cmocka_unit_test(test_chrome_trace),
+        cmocka_unit_test(test_cpuprofile),     cmocka_unit_test(test_callgrind),
+        cmocka_unit_test(test_heap),           cmocka_unit_test(test_gperftools_cpu),
+        cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_malformed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

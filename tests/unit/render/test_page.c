@@ -80,12 +80,11 @@ static int64_t column_sum(const struct document *d, const char *name)
 static void more_samples(struct sample_profile *s, uint64_t from_ms, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
-        *vector_push(&s->p.samples) =
-            (struct profile_sample){.time = s->p.start + (from_ms + i) * MS,
-                                    .value = MS,
-                                    .event = s->cpu,
-                                    .thread = s->thread_main,
-                                    .stack = s->main_work};
+        samples_add(&s->p.samples, &(struct profile_sample){.time = s->p.start + (from_ms + i) * MS,
+                                                            .value = MS,
+                                                            .event = s->cpu,
+                                                            .thread = s->thread_main,
+                                                            .stack = s->main_work});
         profile_count(&s->p, s->cpu, s->thread_main, s->main_work, 1, MS);
     }
     s->p.end = s->p.start + (from_ms + count) * MS;
@@ -104,7 +103,7 @@ static void deltas_add_up(void **state)
     for (unsigned round = 0; round < 3; round++) {
         more_samples(&s, 10 + round * 40000, 5);
         page_update(g);
-        s.p.samples.len = 0;
+        samples_release(&s.p.samples);
         struct document d = written(g, true);
         assert_int_equal(column_sum(&d, "cell.count"), 5);
         assert_int_equal(column_sum(&d, "time.count"), 5);

@@ -49,6 +49,16 @@ function spread(sums: Float64Array, step: number, from: number, end: number, val
     sums[i] += (value * (Math.min(end, (i + 1) * step) - Math.max(start, i * step))) / (end - start);
 }
 
+/** Curves as they are, but that nothing is held by a process that has ended. */
+export function closedCurves(r: Recording): Curve[] {
+  return r.curves.map((c) => {
+    const end = r.head.processes[c.process]?.end;
+    const last = c.times.length - 1;
+    if (end === undefined || last < 0 || !c.values[last] || c.unit !== 'bytes') return c;
+    return { ...c, times: [...c.times, Math.max(end, c.times[last])], values: [...c.values, 0] };
+  });
+}
+
 /** The value of a curve at each of the times: that of the last point not after it. */
 export function resample(curve: Curve, times: number[]): (number | null)[] {
   let at = -1;

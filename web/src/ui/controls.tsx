@@ -11,7 +11,7 @@ interface Answer {
 
 export function Controls() {
   const [answer, setAnswer] = useState<Answer | null>(null);
-  const [busy, setBusy] = useState(false);
+  const [sending, setBusy] = useState(false);
   const [what, setWhat] = useState<'cpu' | 'heap'>('cpu');
   const [mark, setMark] = useState('');
   const [rate, setRate] = useState('');
@@ -24,6 +24,7 @@ export function Controls() {
     setBusy(false);
   };
   const { state, text } = link.value;
+  const busy = sending || state === 'ended';
   return (
     <section class="controls" aria-label="Recording">
       <span class={`link-state ${state}`} role="status">{text}</span>

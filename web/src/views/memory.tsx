@@ -4,7 +4,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { bytes, count, moment, percent } from '../data/format.ts';
 import type { Curve, Recording } from '../data/recording.ts';
-import { addCurves, resample, unionTimes } from '../data/series.ts';
+import { addCurves, closedCurves, resample, unionTimes } from '../data/series.ts';
 import { callersText, sites, type Site } from '../data/sites.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
@@ -46,7 +46,7 @@ export function Memory() {
   version.value;
   const r = recording.value!;
   const heap = kinds.value.some((k) => k.group === 'Memory') || r.head.heaps.length > 0;
-  const curves = r.curves.filter((c) => c.name === 'rss' || c.name === 'heap');
+  const curves = closedCurves(r).filter((c) => c.name === 'rss' || c.name === 'heap');
   if (!heap && !curves.length)
     return (
       <div class="view">

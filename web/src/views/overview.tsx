@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve, Recording } from '../data/recording.ts';
-import { addCurves, usage } from '../data/series.ts';
+import { addCurves, closedCurves, usage } from '../data/series.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
 import { choice, duration, functionRows, kind, kinds, recording, sums, threadMask, version } from '../store.ts';
@@ -38,13 +38,14 @@ function Facts() {
   const { head } = r;
   const k = kind.value;
   const narrowed = threadMask.value || route.value.range;
+  const curves = closedCurves(r);
   const cpu = kinds.value.find((v) => v.id === 'cpu');
   const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
-  const rss = peakOf(r.curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
+  const rss = peakOf(curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
   const peaks = head.tables?.peaks?.sections.peaks?.rows ?? [];
   const heap = peaks.length
     ? Math.max(...peaks.map((p) => Number(p.value)))
-    : peakOf(r.curves.filter((c) => c.name === 'heap' && c.thread < 0));
+    : peakOf(curves.filter((c) => c.name === 'heap' && c.thread < 0));
   const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
@@ -82,6 +83,7 @@ interface Panel {
 /** CPUs, then one panel for each kind of curve and for each event that happens over time. */
 function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] {
   const out: Panel[] = [];
+  const every = closedCurves(r);
   const cpu = kinds.value.find((k) => k.id === 'cpu' && k.timed);
   if (cpu) {
     const u = usage(r, cpu.events, mask);
@@ -89,11 +91,11 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
       lines: [{ label: 'CPUs busy', values: u.values, colour: lineColour(0, night), fill: true }] });
   }
   const chosen = (c: Curve) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
-  const memory = ['rss', 'heap'].map((name) => r.curves.filter((c) => c.name === name && chosen(c)));
+  const memory = ['rss', 'heap'].map((name) => every.filter((c) => c.name === name && chosen(c)));
   if (memory.some((m) => m.length)) out.push(memoryPanel(memory[0], memory[1], night));
-  const names = new Set(r.curves.map((c) => c.name).filter((n) => n !== 'rss' && n !== 'heap'));
+  const names = new Set(every.map((c) => c.name).filter((n) => n !== 'rss' && n !== 'heap'));
   for (const name of [...names].slice(0, 6)) {
-    const curves = r.curves.filter((c) => c.name === name && chosen(c));
+    const curves = every.filter((c) => c.name === name && chosen(c));
     if (!curves.length) continue;
     const all = addCurves(curves);
     out.push({ title: name, unit: curves[0].unit, times: all.times,

@@ -78,7 +78,7 @@ export function Timeline() {
     let levels = made.get(thread);
     if (!levels) {
       const longest = Math.max(0, ...r.head.events.map((e) => (e.unit === 'ns' ? e.period : 0)));
-      made.set(thread, (levels = chart(tree, lists.get(thread)!, r.width * 1.5 + longest * 0.6).slice(0, DEEPEST)));
+      made.set(thread, (levels = chart(tree, lists.get(thread)!, 2 * (r.width + longest)).slice(0, DEEPEST)));
     }
     return levels;
   };
@@ -118,7 +118,7 @@ export function Timeline() {
         </div>
         <button type="button" onClick={() => setOpen(new Set(lists.keys()))}>Unfold all</button>
         <button type="button" onClick={() => setOpen(new Set())}>Fold all</button>
-        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> or <kbd>Ctrl</kbd>+<kbd>wheel</kbd> zoom <kbd>A</kbd><kbd>D</kbd> or <kbd>drag</kbd> move · drag the ruler to choose a time</span>
+        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> zoom <kbd>A</kbd><kbd>D</kbd> move <kbd>drag</kbd> the ruler to choose a time</span>
       </div>
       {!lists.size && <p class="notice">This recording has no times of samples: tracks show only when processes lived.</p>}
       <Tracks scene={scene} open={open} flip={(thread) => {

@@ -1,0 +1,178 @@
+"""A recording of the running program, started and stopped by itself."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+from . import _library, lines, spans
+
+WHAT = ("python", "native", "both")
+_lock = threading.Lock()
+_running = None  # the Profiler whose collector there is
+
+
+class Profiler:
+    """Records this process from start() to stop(), into the file `path`.
+
+    what          "python", "native" or "both": which frames the stacks have
+    filter        patterns of files, such as "*/app/*": whose calls are traced
+    follow_forks  children as well
+    stacks        False: no samples of the CPU, only what is traced, spans, counters and lines
+    rss_hz        how often resident memory is looked at, 0 for not at all
+    trace         every call
+
+    Under `sonde run` there is a recording already: then nothing is started, the part between
+    start() and stop() is a span of that recording, and `path` is None.
+    """
+
+    def __init__(self, path=None, what="both", filter=None, follow_forks=True, stacks=True,
+                 rss_hz=20, trace=False):
+        if what not in WHAT:
+            raise ValueError(f"what is one of {', '.join(WHAT)}, not {what!r}")
+        self.path = os.fspath(path) if path is not None else None
+        self.what = what
+        self.filter = [filter] if isinstance(filter, str) else list(filter or ())
+        self.follow_forks = follow_forks
+        self.stacks = stacks
+        self.rss_hz = rss_hz
+        self.trace = trace
+        self._collector = None
+        self._span = None
+        self._environment = {}
+
+    # ---- a collector of our own
+
+    def _command(self, invitation):
+        options = ["--rate", "499" if self.stacks else "1"]
+        if not self.follow_forks:
+            options.append("--no-follow")
+        if self.trace:
+            options.append("--trace")
+        for pattern in self.filter:
+            options += ["--trace-only", pattern]
+        return [_library.command(), "attach", "--quiet", "--force", "--output", self.path,
+                "--invite", f"/dev/fd/{invitation}", *options, str(os.getpid())]
+
+    def _begin(self):
+        if self.path is None:
+            self.path = time.strftime(f"python-{os.getpid()}-%Y%m%d-%H%M%S.sonde")
+        read, write = os.pipe()
+        try:
+            self._collector = subprocess.Popen(
+                self._command(write), pass_fds=[write], stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        except OSError as error:
+            raise _library.NotAvailable(f"sonde cannot be started: {error}") from None
+        finally:
+            os.close(write)
+        said = []
+        with os.fdopen(read) as invitation:
+            for line in invitation:
+                if line == "\n":
+                    break
+                said.append(line.rstrip("\n"))
+        if not said:
+            why = self._collector.communicate()[1].decode(errors="replace").strip()
+            self._collector = None
+            raise _library.NotAvailable(why or "the collector ended before it began")
+        self._join(dict(line.split("=", 1) for line in said))
+
+    def _join(self, variables):
+        # Children that are started by exec find the session in their environment, or do not.
+        self._environment = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        library = _library.loaded()
+        if library:
+            library.sonde_python_join()
+        else:
+            library = _library.load()  # its constructor joins
+        if not self.follow_forks:
+            self._restore()
+        if not library.sonde_is_traced():
+            self.stop()
+            raise _library.NotAvailable("this interpreter cannot be recorded from inside")
+        if self.trace and library.sonde_python_trace(1) != 0:
+            self.stop()
+            raise _library.NotAvailable("calls of this interpreter cannot be traced: it is older "
+                                        "than 3.8, or a build that sonde does not know")
+        lines.begin(library)
+
+    def _restore(self):
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        self._environment = {}
+
+    # ---- what there is to call
+
+    def start(self):
+        global _running
+        with _lock:
+            if _running or self._span:
+                raise RuntimeError("a profiler is running already")
+            if spans.is_recorded():
+                self._span = spans.span(self.path or "sonde.profile")
+                self.path = None
+                self._span.__enter__()
+                if self.trace:
+                    _library.loaded().sonde_python_trace(1)
+                lines.begin(_library.loaded())
+            else:
+                self._begin()
+                _running = self
+        return self
+
+    def stop(self):
+        """Ends the recording and gives its path."""
+        global _running
+        if self._span:
+            if self.trace:
+                _library.loaded().sonde_python_trace(0)
+            self._span.__exit__()
+            self._span = None
+            return None
+        collector, self._collector = self._collector, None
+        if not collector:
+            return self.path
+        library = _library.loaded()
+        if library:
+            library.sonde_python_leave()
+        self._restore()
+        collector.send_signal(signal.SIGINT)
+        said = collector.communicate()[1].decode(errors="replace").strip()
+        _running = None
+        if collector.returncode != 0:
+            raise RuntimeError(f"the recording was not finished: {said}")
+        return self.path
+
+    def snapshot(self, path):
+        """A copy of the recording as far as it is, which opens like any other; about a second
+        old at most."""
+        if not self._collector:
+            raise RuntimeError("there is no recording to take a snapshot of")
+        time.sleep(1.2)
+        shutil.copyfile(self.path, path)
+        return path
+
+    __enter__ = start
+
+    def __exit__(self, *exception):
+        self.stop()
+        return False
+
+
+@contextlib.contextmanager
+def profile(path=None, **options):
+    """``with sonde.profile("part.sonde", trace=True):``"""
+    profiler = Profiler(path, **options)
+    profiler.start()
+    try:
+        yield profiler
+    finally:
+        profiler.stop()

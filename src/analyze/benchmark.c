@@ -1,0 +1,283 @@
+/* Benchmarks compared; see benchmark.h. */
+#include "analyze/benchmark.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analyze/statistics.h"
+
+#define ALPHA 0.01
+#define SHARE_MIN 0.01 /* of all: functions below are not compared */
+#define OTHERS_MIN 0.1 /* of all: less is too little to compare a function with */
+
+void benchmark_init(struct benchmark *b)
+{
+    *b = (struct benchmark){.least = 0.005};
+}
+
+static void release_series(struct benchmark_series *s)
+{
+    for (size_t i = 0; i < BENCHMARK_VARIANTS_MAX; i++)
+        vector_release(&s->values[i]);
+}
+
+void benchmark_release(struct benchmark *b)
+{
+    for (size_t i = 0; i < b->metrics.len; i++)
+        release_series(&b->metrics.data[i]);
+    for (size_t i = 0; i < b->functions.len; i++)
+        release_series(&b->functions.data[i]);
+    vector_release(&b->variants);
+    vector_release(&b->metrics);
+    vector_release(&b->functions);
+    vector_release(&b->notes);
+    arena_release(&b->arena);
+}
+
+struct benchmark_variant *benchmark_add_variant(struct benchmark *b, const char *name,
+                                                const char *command)
+{
+    struct benchmark_variant *v = vector_push(&b->variants);
+    *v = (struct benchmark_variant){.name = arena_strdup(&b->arena, name),
+                                    .command = arena_strdup(&b->arena, command)};
+    return v;
+}
+
+size_t benchmark_metric(struct benchmark *b, const char *name, enum view_kind kind, bool judged)
+{
+    for (size_t i = 0; i < b->metrics.len; i++)
+        if (!strcmp(b->metrics.data[i].name, name))
+            return i;
+    *vector_push(&b->metrics) = (struct benchmark_series){
+        .name = arena_strdup(&b->arena, name), .kind = kind, .judged = judged};
+    return b->metrics.len - 1;
+}
+
+size_t benchmark_function(struct benchmark *b, const char *name, const char *module)
+{
+    for (size_t i = 0; i < b->functions.len; i++)
+        if (!strcmp(b->functions.data[i].name, name) &&
+            !strcmp(b->functions.data[i].module, module))
+            return i;
+    *vector_push(&b->functions) =
+        (struct benchmark_series){.name = arena_strdup(&b->arena, name),
+                                  .module = arena_strdup(&b->arena, module),
+                                  .kind = VIEW_DURATION,
+                                  .judged = true};
+    return b->functions.len - 1;
+}
+
+void benchmark_pad_functions(struct benchmark *b, size_t variant, size_t runs)
+{
+    for (size_t i = 0; i < b->functions.len; i++)
+        while (b->functions.data[i].values[variant].len < runs)
+            *vector_push(&b->functions.data[i].values[variant]) = 0;
+}
+
+/* CPU time of all functions together, on average. */
+static double mean_whole(const struct benchmark *b, size_t variant)
+{
+    double whole = 0;
+    for (size_t i = 0; i < b->functions.len; i++)
+        whole += statistics_mean(b->functions.data[i].values[variant].data,
+                                 b->functions.data[i].values[variant].len);
+    return whole;
+}
+
+static double variation(const double *values, size_t n)
+{
+    double mean = statistics_mean(values, n);
+    return mean > 0 ? statistics_deviation(values, n) / mean : INFINITY;
+}
+
+static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
+{
+    double a = statistics_mean(f->values[0].data, f->values[0].len);
+    double b = statistics_mean(f->values[variant].data, f->values[variant].len);
+    return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
+}
+
+/*
+ * A function's times against those of the others in the same run that are not known to have changed
+ * (`moved`): they go up and down with the machine's mood as it does itself. Its times as they are
+ * where there is little to compare with.
+ */
+static double *against_others(const struct benchmark *b, size_t function, size_t variant,
+                              const bool *moved, double whole)
+{
+    size_t n = b->functions.data[function].values[variant].len;
+    const double *own = b->functions.data[function].values[variant].data;
+    double *ratio = memory_array(n + 1, sizeof *ratio);
+    bool enough = true;
+    for (size_t run = 0; run < n; run++) {
+        double others = 0;
+        for (size_t i = 0; i < b->functions.len; i++)
+            others +=
+                i == function || moved[i] ? 0 : b->functions.data[i].values[variant].data[run];
+        enough &= others > whole * OTHERS_MIN;
+        ratio[run] = own[run] / (others > 0 ? others : 1);
+    }
+    if (!enough)
+        memcpy(ratio, own, n * sizeof *own);
+    return ratio;
+}
+
+/* The two samples to compare: whichever form is the steadier within both variants. */
+struct pair {
+    double *a, *b;
+    size_t n, m;
+};
+
+static struct pair steadier(const struct benchmark *b, size_t function, size_t variant,
+                            const bool *moved, double whole)
+{
+    const struct benchmark_series *f = &b->functions.data[function];
+    struct pair p = {.n = f->values[0].len, .m = f->values[variant].len};
+    p.a = against_others(b, function, 0, moved, whole);
+    p.b = against_others(b, function, variant, moved, whole);
+    double plain = variation(f->values[0].data, p.n) + variation(f->values[variant].data, p.m);
+    if (!(variation(p.a, p.n) + variation(p.b, p.m) < plain)) {
+        memcpy(p.a, f->values[0].data, p.n * sizeof *p.a);
+        memcpy(p.b, f->values[variant].data, p.m * sizeof *p.b);
+    }
+    return p;
+}
+
+static void test(const double *a, size_t n, const double *b, size_t m, struct benchmark_change *out)
+{
+    struct statistics_range range = statistics_change_range(a, n, b, m, 0.95);
+    *out = (struct benchmark_change){.change = statistics_change(a, n, b, m),
+                                     .low = range.low,
+                                     .high = range.high,
+                                     .p = statistics_mann_whitney(a, n, b, m)};
+}
+
+/* How far the two are apart, in their own spreads. */
+static double distance(const struct pair *p)
+{
+    double spread = statistics_deviation(p->a, p->n) + statistics_deviation(p->b, p->m);
+    double apart = fabs(statistics_median(p->a, p->n) - statistics_median(p->b, p->m));
+    return spread > 0 ? apart / spread : apart > 0 ? INFINITY : 0;
+}
+
+/*
+ * Which functions have changed: the one that is farthest from itself first. It no longer counts
+ * among those that the rest is compared with; else, what one gained all others would seem to lose.
+ */
+static void find_moved(const struct benchmark *b, size_t variant, double whole, bool *moved)
+{
+    size_t n = b->functions.len;
+    double *p = memory_array(n + 1, sizeof *p), *far = memory_array(n + 1, sizeof *far);
+    for (size_t found = SIZE_MAX, rounds = 0; rounds < n; rounds++, found = SIZE_MAX) {
+        size_t tested = 0;
+        for (size_t i = 0; i < n; i++) {
+            p[i] = 1;
+            far[i] = 0;
+            if (!is_worth_testing(&b->functions.data[i], variant, whole))
+                continue;
+            struct pair one = steadier(b, i, variant, moved, whole);
+            p[i] = statistics_mann_whitney(one.a, one.n, one.b, one.m);
+            far[i] = distance(&one);
+            tested++;
+            free(one.a);
+            free(one.b);
+        }
+        for (size_t i = 0; i < n; i++) /* Bonferroni's bound will do for choosing */
+            if (!moved[i] && p[i] * (double)tested < ALPHA &&
+                (found == SIZE_MAX || far[i] > far[found]))
+                found = i;
+        if (found == SIZE_MAX)
+            break;
+        moved[found] = true;
+    }
+    free(p);
+    free(far);
+}
+
+static void compare_functions(const struct benchmark *b, size_t variant,
+                              struct benchmark_change *out)
+{
+    double whole = mean_whole(b, 0);
+    bool *moved = memory_array(b->functions.len + 1, sizeof *moved);
+    find_moved(b, variant, whole, moved);
+    for (size_t i = 0; i < b->functions.len; i++) {
+        out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
+        if (!is_worth_testing(&b->functions.data[i], variant, whole))
+            continue;
+        struct pair one = steadier(b, i, variant, moved, whole);
+        test(one.a, one.n, one.b, one.m, &out[i]);
+        free(one.a);
+        free(one.b);
+    }
+    free(moved);
+}
+
+static void judge(const struct benchmark *b, struct benchmark_change *c, size_t n)
+{
+    double *p = memory_array(n + 1, sizeof *p);
+    size_t *at = memory_array(n + 1, sizeof *at), tested = 0;
+    for (size_t i = 0; i < n; i++)
+        if (c[i].p >= 0) {
+            at[tested] = i;
+            p[tested++] = c[i].p;
+        }
+    statistics_holm(p, tested);
+    for (size_t i = 0; i < n; i++)
+        c[i].verdict = BENCHMARK_SAME;
+    for (size_t i = 0; i < tested; i++) {
+        struct benchmark_change *one = &c[at[i]];
+        one->p = p[i];
+        if (p[i] < ALPHA && fabs(one->change) >= b->least)
+            one->verdict = one->change > 0 ? BENCHMARK_MORE : BENCHMARK_LESS;
+    }
+    free(p);
+    free(at);
+}
+
+void benchmark_compare(const struct benchmark *b, bool functions, size_t variant,
+                       struct benchmark_change *out)
+{
+    if (functions)
+        compare_functions(b, variant, out);
+    for (size_t i = 0; !functions && i < b->metrics.len; i++) {
+        const struct benchmark_series *s = &b->metrics.data[i];
+        test(s->values[0].data, s->values[0].len, s->values[variant].data, s->values[variant].len,
+             &out[i]);
+    }
+    judge(b, out, functions ? b->functions.len : b->metrics.len);
+}
+
+static size_t grown_among(const struct benchmark *b, bool functions, size_t variant, double percent,
+                          double *worst, struct text *out)
+{
+    size_t n = functions ? b->functions.len : b->metrics.len, found = 0;
+    struct benchmark_change *c = memory_array(n + 1, sizeof *c);
+    benchmark_compare(b, functions, variant, c);
+    for (size_t i = 0; i < n; i++) {
+        const struct benchmark_series *s = functions ? &b->functions.data[i] : &b->metrics.data[i];
+        if (!s->judged || c[i].verdict != BENCHMARK_MORE || !(c[i].change * 100 > percent))
+            continue;
+        found++;
+        if (c[i].change <= *worst)
+            continue;
+        *worst = c[i].change;
+        text_clear(out);
+        text_format(out, "%s%s of %s is %.1f%% more than of %s (%.1f to %.1f%%)",
+                    functions ? "the time of " : "", s->name, b->variants.data[variant].name,
+                    c[i].change * 100, b->variants.data[0].name, c[i].low * 100, c[i].high * 100);
+    }
+    free(c);
+    return found;
+}
+
+size_t benchmark_grown(const struct benchmark *b, double percent, struct text *out)
+{
+    double worst = 0;
+    size_t found = 0;
+    for (size_t v = 1; v < b->variants.len; v++) {
+        found += grown_among(b, false, v, percent, &worst, out);
+        found += grown_among(b, true, v, percent, &worst, out);
+    }
+    return found;
+}
