@@ -69,6 +69,7 @@ struct heap_thread {
     uint32_t lost_cell;        /* for stacks that found no room */
     uint64_t range_key;        /* of the range of addresses used last, */
     struct heap_region *range; /* and its regions */
+    uint64_t salt;             /* of the Python frames that the call comes from, 0: none */
     uint64_t last;             /* the block of its latest allocation */
     int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
@@ -84,7 +85,6 @@ struct heap_thread {
     uint64_t window_at, window_size;
     struct unwind_guesses guesses;
     uint64_t address[HEAP_DEPTH + 2 * HEAP_PYTHON_DEPTH];
-    uint64_t salt;              /* of the Python frames that the call comes from, 0: none */
     struct python_heap *python; /* see python_heap.h, or NULL */
     struct unwind_cache cache;
     struct heap_known first[HEAP_TABLE];

@@ -82,8 +82,6 @@ struct heap_header {
     uint64_t frames_used; /* words */
     uint64_t blocks_used; /* bytes */
     uint64_t start;
-    uint32_t paused; /* enum heap_pause: allocations are passed over, frees are not */
-    uint32_t spare;
     uint64_t lost[HEAP_LOSSES];
     uint64_t lost_bytes;
     uint64_t unknown_frees; /* of blocks from before the agent, from before a fork, or lost ones */
@@ -97,6 +95,7 @@ struct heap_header {
     uint32_t left, left_number; /* the process ends in order: the how many-th that left */
     /* Read by every call, written at new peaks alone. */
     uint32_t epoch __attribute__((aligned(64)));
+    uint32_t paused; /* enum heap_pause: allocations are passed over, frees are not */
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
 

@@ -324,10 +324,10 @@ static int phases(void)
 {
     static void *early[10], *late[10];
     for (int i = 0; i < 10; i++)
-        early[i] = site_early(100000);
+        early[i] = memset(site_early(100000), 1, 100000);
     usleep(1500000);
     for (int i = 0; i < 10; i++)
-        late[i] = site_late(100000);
+        late[i] = memset(site_late(100000), 1, 100000);
     usleep(1500000);
     for (int i = 0; i < 10; i++) {
         free(late[i]);
