@@ -8,7 +8,9 @@ static void on_sample(struct session *s, const struct perf_record *r)
     int event = perf_event_of(s->perf, r->id);
     if (event < 0 || r->pid <= 0 || !s->begun)
         return;
-    struct thread *t = tasks_thread(&s->tasks, r->pid, r->tid, r->time);
+    /* On its very last steps a thread has no number any more. */
+    pid_t tid = r->tid > 0 ? r->tid : r->pid;
+    struct thread *t = tasks_thread(&s->tasks, r->pid, tid, r->time);
     if (inside_covers(s, (size_t)event, r->pid, r->tid, r->time))
         return;
     if (!session_wants(s, t->process))

@@ -337,7 +337,7 @@ static const char *const see_also[] = {"run", "attach", "stat", NULL};
 const struct command command_monitor = {
     .name = "monitor",
     .summary = "Watch processes: CPU, memory, I/O, files, sockets",
-    .usage = "[OPTION]... [PID|NAME] or [OPTION]... -- COMMAND [ARGUMENT]...",
+    .usage = "[OPTION]... [PID|NAME|-- COMMAND [ARGUMENT]...]",
     .description =
         "Shows every process of this machine, one of them and what it started, those whose command "
         "holds NAME, or a COMMAND that it starts: CPU, memory, disk I/O, faults and switches, "

@@ -398,7 +398,7 @@ static const struct command_example examples[] = {
     {"sonde serve", "jobs of this machine, at http://127.0.0.1:10000"},
     {"sonde serve --store redis://10.0.0.5 --keep 720h", "jobs in Redis, for thirty days"},
     {"sonde serve token add --role write --name ci", "let a build machine push"},
-    {"sonde serve --bind 0.0.0.0 --tls-cert s.crt --tls-key s.key --host prof.example.org",
+    {"sonde serve --bind 0.0.0.0 --tls-cert s.crt --tls-key s.key --host prof",
      "for other machines"},
     {"sonde serve migrate sqlite:jobs.db clickhouse://10.0.0.7", "move to a larger store"},
     {0}};

@@ -36,7 +36,8 @@ def children_of(pid):
 def test_c1_sigkill(recorded, recording, alone):
     """The target goes on as if nothing was; the file opens up to there."""
     collector, path = recorded()
-    wait_until(lambda: path.exists() and path.stat().st_size > 100)  # it writes once a second
+    # It writes once a second; then there are samples to show.
+    wait_until(lambda: path.exists() and recording(path).show(status=None).status == 0)
     (child,) = children_of(collector.pid)
     collector.kill()
     output = collector.communicate(timeout=60)[0]  # ends when the target closes it
