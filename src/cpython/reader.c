@@ -180,7 +180,7 @@ static void find_outer(struct reader *r, uint64_t state)
         (prev & 7))
         return;
     bool on_stack = prev > r->cframe && prev < r->memory->stack_high;
-    if (on_stack || (prev > state && prev - state < 4096))
+    if (on_stack || (prev > state && prev - state < READER_STATE_MAX))
         r->outer_known = memory_word(r->memory, prev + r->layout->cframe_frame, &r->outer);
 }
 

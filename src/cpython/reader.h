@@ -9,6 +9,8 @@
 
 #include "cpython/memory.h"
 
+#define READER_STATE_MAX 4096 /* bytes that a thread's state is smaller than */
+
 struct reader {
     const struct cpython_memory *memory;
     const struct layout *layout;

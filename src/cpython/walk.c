@@ -140,6 +140,14 @@ static bool has_only_begun(const struct walk *w, enum cpython_reason reason)
     return !w->entered || w->entered_from != w->reader.outer;
 }
 
+/* Nothing was found though a call of the loop runs: neither its frame nor the call around it is
+ * written yet. Outside of any call the word leads into the thread's state. */
+static bool is_unsettled(const struct walk *w, uint64_t state)
+{
+    uint64_t cframe = w->reader.cframe;
+    return !w->count && cframe && cframe - state >= READER_STATE_MAX;
+}
+
 size_t cpython_walk(const struct cpython *py, const struct cpython_memory *memory, uint64_t state,
                     struct cpython_frame *out, size_t max, struct cpython_end *end)
 {
@@ -159,6 +167,8 @@ size_t cpython_walk(const struct cpython *py, const struct cpython_memory *memor
             reason = follow(&w, &address);
         }
     }
+    if (reason == CPYTHON_COMPLETE && is_unsettled(&w, state))
+        reason = CPYTHON_IMPOSSIBLE;
     if (w.top_code && memory->read && !is_still(&w, state, top))
         reason = CPYTHON_MOVED;
     reader_close(&w.reader);

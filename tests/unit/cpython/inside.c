@@ -18,9 +18,15 @@
 
 EXPORT int inside_open(void);
 EXPORT int inside_walk(char *to, size_t size);
+EXPORT unsigned long inside_walks(void);
 EXPORT double inside_cost(int depth, int rounds);
 EXPORT int inside_start(unsigned long outermost);
-EXPORT void inside_stop(unsigned long counts[8]);
+EXPORT unsigned long inside_walks(void)
+{
+    return *(volatile unsigned long *)&count[7];
+}
+
+void inside_stop(unsigned long counts[8]);
 
 static struct cpython py;
 static struct cpython_pages pages, handler_pages;
