@@ -92,7 +92,7 @@ def test_coroutines_are_walked_on_their_own_stacks(watch, target):
     report = watch.compare([target("coroutines"), "400"])
     assert report.foreign > 0.8 * report.recorded > 20
     assert report.reasons["complete"] > 0.95 * report.recorded
-    assert abs(report.share("in_ping") - 50) < 20
+    assert abs(report.share("in_ping") - 50) < 10
 
 
 def test_an_alternate_stack_leads_on_to_the_interrupted_one(watch, target):

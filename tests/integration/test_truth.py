@@ -1,18 +1,11 @@
 """What reports say is what the programs did: targets whose shares, depths, waits and lines are known
 beforehand."""
 
-import math
 import os
 
 import pytest
 
 MS = 1000000
-PERIOD = 1000 * MS / 499
-
-
-def by_chance(counted):
-    """How far what a CPU's clock meets may be from what the kernel counted, if others share it."""
-    return 2 * math.sqrt(counted * PERIOD)
 
 
 def assert_shares(rows, expected, points):
@@ -54,11 +47,10 @@ def test_shares_by_the_next_best_way(harness, target, denied):
 def test_threads_have_their_names_and_shares(harness):
     report = harness("threads", 1000000).record().report("--threads")
     rows = [row for row in report.rows("threads") if row["self"]]
-    assert_shares(rows, {"heavy": 60, "medium": 30, "light": 10}, 8)
+    assert_shares(rows, {"heavy": 60, "medium": 30, "light": 10}, 3)
     for row in rows:
         counted = row["cpu_counted"]
-        assert counted and \
-            abs(row["self"] - counted) < 0.05 * counted + 5 * MS + by_chance(counted), row
+        assert counted and abs(row["self"] - counted) < 0.05 * counted + 5 * MS, row
 
 
 def test_counted_time_is_of_each_process(harness):
@@ -66,8 +58,7 @@ def test_counted_time_is_of_each_process(harness):
     turns on a CPU."""
     for process in harness("tree", 500000).report().processes:
         assert process["cpu_counted"], process
-        counted = process["cpu_counted"]
-        assert abs(counted - process["self"]) < 10 * MS + by_chance(counted), process
+        assert abs(process["cpu_counted"] - process["self"]) < 10 * MS, process
 
 
 def test_threads_bear_the_name_of_their_maker(harness):
@@ -81,7 +72,7 @@ def test_deep_stacks_are_whole(harness, depth):
     report = recording.report()
     assert report.profiler["stacks_cut"] == 0, report.profiler
     # A process on its way out has no stack of its own any more.
-    assert report.share("_start") + report.share("do_exit") > 99.9 and report.share("bottom") > 97
+    assert report.share("_start") + report.share("do_exit") > 99.9 and report.share("bottom") > 98
     tree = recording.report("--tree", "--min", "20").rows("tree")
     assert sum(row["name"] == "descend" for row in tree) == depth
 

@@ -21,12 +21,7 @@ EXPORT int inside_walk(char *to, size_t size);
 EXPORT unsigned long inside_walks(void);
 EXPORT double inside_cost(int depth, int rounds);
 EXPORT int inside_start(unsigned long outermost);
-EXPORT unsigned long inside_walks(void)
-{
-    return *(volatile unsigned long *)&count[7];
-}
-
-void inside_stop(unsigned long counts[8]);
+EXPORT void inside_stop(unsigned long counts[8]);
 
 static struct cpython py;
 static struct cpython_pages pages, handler_pages;
@@ -155,6 +150,11 @@ int inside_start(unsigned long outermost)
     atomic_store(&going, true);
     memset(count, 0, sizeof(count));
     return sigaction(SIGUSR2, &action, NULL) || pthread_create(&shooter, NULL, shoot, NULL);
+}
+
+unsigned long inside_walks(void)
+{
+    return *(volatile unsigned long *)&count[7];
 }
 
 void inside_stop(unsigned long counts[8])
