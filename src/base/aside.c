@@ -8,6 +8,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/folders.h"
 
 #define IN_MEMORY ((size_t)8 << 20)
 #define NO_FILE (-1)
@@ -18,23 +19,19 @@ static int open_nameless(const char *folder)
     if (fd >= 0)
         return fd;
     /* Not every file system has nameless files. */
-    char path[4096];
-    size_t len = strlen(folder);
-    if (len + sizeof "/sonde-XXXXXX" > sizeof path)
-        return -1;
-    memcpy(path, folder, len);
-    memcpy(path + len, "/sonde-XXXXXX", sizeof "/sonde-XXXXXX");
-    fd = mkostemp(path, O_CLOEXEC);
+    struct text path = TEXT_INIT;
+    text_format(&path, "%s/sonde", folder);
+    fd = temporary_file(&path);
     if (fd >= 0)
-        unlink(path);
+        unlink(path.data);
+    text_release(&path);
     return fd;
 }
 
 static void move_to_file(struct aside *s)
 {
     if (!s->fd) {
-        const char *folder = getenv("TMPDIR");
-        s->fd = open_nameless(folder && *folder ? folder : "/tmp") + 1;
+        s->fd = open_nameless(temporary_root()) + 1;
         if (!s->fd)
             s->fd = NO_FILE;
     }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -17,21 +18,13 @@
 #define SEGMENTS_MAX 256
 #define VDSO_BYTES_MAX 8192
 
-/* $XDG_CACHE_HOME/sonde/rows, or the same under ~/.cache; NULL if there is no home. */
 static char *find_cache(void)
 {
     struct text t = TEXT_INIT;
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && *cache == '/')
-        text_format(&t, "%s/sonde", cache);
-    else if (home && *home == '/')
-        text_format(&t, "%s/.cache/sonde", home);
-    if (!t.len || io_make_folders(t.data, NULL)) {
-        text_release(&t);
-        return NULL;
-    }
-    text_add(&t, "/rows");
-    return text_take(&t);
+    if (cache_folder("rows", &t))
+        return text_take(&t);
+    text_release(&t);
+    return NULL;
 }
 
 static struct module *add(struct modules *all, enum code_kind kind, const char *path,

@@ -10,27 +10,32 @@
 #include "base/io.h"
 #include "base/text.h"
 #include "capture/launch.h"
+#include "base/folders.h"
 
 #define LOG_MAX ((size_t)16 << 20)
+
+#define FOLDER_MAX 100 /* the options that name it have their place */
 
 int simulate_prepare(struct simulate *s, enum simulate_model model, char *const *command,
                      struct error *err)
 {
     char path[4096];
-    const char *temporary = getenv("TMPDIR");
     bool calls = model == SIMULATE_CALLS;
     *s = (struct simulate){0};
     if (!launch_find("valgrind", path, sizeof path))
         return error_set(err, FAULT_MISSING,
                          "the model is valgrind's, which is not installed here: 'apt-get install "
                          "valgrind' brings it");
-    if (!temporary || strlen(temporary) > 40 || strchr(temporary, '%'))
-        temporary = "/tmp";
-    snprintf(s->folder, sizeof s->folder, "%.40s/sonde-XXXXXX", temporary);
-    if (!mkdtemp(s->folder)) {
-        s->folder[0] = 0;
-        return error_errno(err, FAULT_SYSTEM, "cannot make a folder in %s", temporary);
-    }
+    struct text folder = TEXT_INIT;
+    int rc = temporary_folder("model", &folder, err);
+    if (rc)
+        return rc;
+    s->folder = text_take(&folder);
+    if (strlen(s->folder) > FOLDER_MAX || strchr(s->folder, '%'))
+        return error_set(err, FAULT_INPUT,
+                         "valgrind cannot write to %.200s: the name is too long or has a '%%'; set "
+                         "TMPDIR to another folder",
+                         s->folder);
     int n = 0;
     const char *tool = calls ? "callgrind" : "cachegrind";
     snprintf(s->options[n++], sizeof *s->options, "--tool=%s", tool);
@@ -145,7 +150,7 @@ int simulate_collect(struct simulate *s, struct error *err)
 
 void simulate_release(struct simulate *s)
 {
-    DIR *d = *s->folder ? opendir(s->folder) : NULL;
+    DIR *d = s->folder ? opendir(s->folder) : NULL;
     for (struct dirent *e; d && (e = readdir(d));) {
         char *path = path_in(s, e->d_name);
         if (e->d_name[0] != '.')
@@ -154,8 +159,9 @@ void simulate_release(struct simulate *s)
     }
     if (d)
         closedir(d);
-    if (*s->folder)
+    if (s->folder)
         rmdir(s->folder);
+    free(s->folder);
     for (size_t i = 0; i < s->files.len; i++)
         free(s->files.data[i]);
     vector_release(&s->files);

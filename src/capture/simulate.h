@@ -14,7 +14,7 @@ enum simulate_model {
 };
 
 struct simulate {
-    char folder[64];
+    char *folder;
     char options[8][160];
     VECTOR(char *) argv;  /* valgrind, its options, the command; ended by NULL */
     VECTOR(char *) files; /* what it left, after simulate_collect */

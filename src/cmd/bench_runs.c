@@ -14,6 +14,7 @@
 #include "capture/session.h"
 #include "cmd/status.h"
 #include "formats/open.h"
+#include "base/folders.h"
 
 #define WORDS_MAX 4096
 #define BUSY 0.02 /* part of a run that others took, above which it counts as disturbed */
@@ -168,30 +169,34 @@ static void take_functions(const struct profile *p, struct benchmark *b, size_t 
 static int profiled_run(struct bench_runs *r, struct benchmark *b, size_t variant, size_t run,
                         struct error *err)
 {
-    char path[] = "/tmp/sonde-bench-XXXXXX";
-    int fd = mkstemp(path);
-    if (fd < 0)
-        return error_errno(err, FAULT_SYSTEM, "cannot make a file in /tmp");
-    close(fd);
+    struct text path = TEXT_INIT;
+    int rc = temporary_folder("bench", &path, err);
+    if (rc)
+        return rc;
+    char *folder = memory_strdup(path.data);
+    text_add(&path, "/run.sonde");
     struct launch_options launch = {.argv = r->variants.data[variant].argv,
                                     .silent = !r->show_output};
-    struct session_options how = {.launch = &launch, .output = path, .replace = true};
+    struct session_options how = {.launch = &launch, .output = path.data, .replace = true};
     struct session_result result;
     struct profile p;
     sigset_t mask;
     how.perf.rate = r->rate;
     how.no_python = !launch_is_python(launch.argv[0]);
     profile_init(&p);
-    int rc = event_parse("cpu", &how.perf.event[how.perf.events++], err);
+    rc = event_parse("cpu", &how.perf.event[how.perf.events++], err);
     sigprocmask(SIG_BLOCK, NULL, &mask);
     if (!rc)
         rc = session_run(&how, &result, err);
     sigprocmask(SIG_SETMASK, &mask, NULL); /* the next command starts with ours */
     if (!rc)
-        rc = profile_open(path, NULL, &p, err);
+        rc = profile_open(path.data, NULL, &p, err);
     if (!rc)
         take_functions(&p, b, variant, run);
-    unlink(path);
+    unlink(path.data);
+    rmdir(folder);
+    free(folder);
+    text_release(&path);
     profile_release(&p);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/remote.h"
+#include "base/folders.h"
 
 extern char **environ;
 
@@ -42,11 +43,9 @@ static int check_job(const struct streaming_options *o, bool quiet, struct error
 /* A folder of its own, so that the recording can be named after the command. */
 static char *temporary(const char *command, struct error *err)
 {
-    const char *folder = secure_getenv("TMPDIR"), *slash = strrchr(command, '/');
+    const char *slash = strrchr(command, '/');
     struct text path = TEXT_INIT;
-    text_format(&path, "%s/sonde-run-XXXXXX", folder && *folder == '/' ? folder : "/tmp");
-    if (!mkdtemp(path.data)) {
-        error_errno(err, FAULT_SYSTEM, "cannot make the temporary folder %s", path.data);
+    if (temporary_folder("run", &path, err)) {
         text_release(&path);
         return NULL;
     }

@@ -15,6 +15,7 @@
 #include "cmd/sessions.h"
 #include "render/terminal.h"
 #include "top/top.h"
+#include "base/folders.h"
 
 #define ADDRESS_MAX_BYTES 4096
 #define START_TIME 15000000000ull
@@ -46,15 +47,16 @@ static const char *const see_also[] = {"run", "attach", "ctl", NULL};
 /* A session of our own, for a process that nobody records. */
 struct own {
     pid_t pid;
-    char folder[64];
+    char *folder;
 };
 
 static int start_own(struct own *o, const char *who, struct error *err)
 {
-    snprintf(o->folder, sizeof o->folder, "/tmp/sonde-top-XXXXXX");
-    if (!mkdtemp(o->folder))
-        return error_errno(err, FAULT_SYSTEM, "cannot make a folder in /tmp");
     struct text file = TEXT_INIT;
+    int rc = temporary_folder("top", &file, err);
+    if (rc)
+        return rc;
+    o->folder = text_take(&file);
     text_format(&file, "%s/top.sonde", o->folder);
     o->pid = fork();
     if (o->pid == 0) {
@@ -78,10 +80,11 @@ static void end_own(struct own *o)
         kill(o->pid, SIGINT);
         waitpid(o->pid, NULL, 0);
     }
-    if (o->folder[0]) {
+    if (o->folder) {
         text_format(&file, "%s/top.sonde", o->folder);
         unlink(file.data);
         rmdir(o->folder);
+        free(o->folder);
     }
     text_release(&file);
 }

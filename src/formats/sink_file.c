@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/folders.h"
 
 struct sink_file {
     struct sink sink;
@@ -54,11 +55,11 @@ int sink_file_new(const char *path, bool replace, struct sink_file **out, struct
     sink_init(&f->sink, write_file, f);
     if (strcmp(path, "-")) {
         struct text name = TEXT_INIT;
-        text_format(&name, "%s.XXXXXX", path);
+        text_add(&name, path);
         f->path = memory_strdup(path);
-        f->temporary = text_take(&name);
         rc = check_path(path, replace, err);
-        f->fd = rc ? -1 : mkostemp(f->temporary, O_CLOEXEC);
+        f->fd = rc ? -1 : temporary_file(&name);
+        f->temporary = text_take(&name);
         if (!rc && f->fd < 0)
             rc = error_errno(err, FAULT_SYSTEM, "cannot create %s", path);
         if (rc) {

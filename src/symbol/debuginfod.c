@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -71,16 +72,9 @@ static void add_hex(struct text *t, const uint8_t *id, size_t len)
         text_format(t, "%02x", id[i]);
 }
 
-static bool cache_path(const struct module *m, struct text *path, struct error *err)
+static bool cache_path(const struct module *m, struct text *path)
 {
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    if (cache && cache[0] == '/')
-        text_format(path, "%s/sonde/debuginfod", cache);
-    else if (home && home[0] == '/')
-        text_format(path, "%s/.cache/sonde/debuginfod", home);
-    else
-        return false;
-    if (io_make_folders(path->data, err) < 0)
+    if (!cache_folder("debuginfod", path))
         return false;
     text_add_char(path, '/');
     add_hex(path, m->build_id, m->build_id_len);
@@ -136,6 +130,7 @@ static bool asked_today(const char *path)
 
 static int debuginfod_run(struct module *m, struct error *err)
 {
+    (void)err;
     if (!m->options->debuginfod || m->options->no_debug_info || m->debug || m->build_id_len < 2 ||
         (m->image && module_has(m->image, ".debug_info")))
         return 0;
@@ -144,7 +139,7 @@ static int debuginfod_run(struct module *m, struct error *err)
     if (!urls || !*urls)
         return 0;
     struct text path = TEXT_INIT;
-    if (cache_path(m, &path, err)) {
+    if (cache_path(m, &path)) {
         if (!asked_today(path.data))
             download(m, urls, path.data);
         debug_file_try(m, NULL, path.data);

@@ -12,6 +12,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "symbol/kernel_cache.h"
 #include "symbol/rooted.h"
 
 #define CHUNK ((size_t)1 << 20)
@@ -192,7 +193,9 @@ static int kernel_run(struct module *m, struct error *err)
 {
     const char *path = m->request->path ? m->request->path : "/proc/kallsyms";
     const char *root = m->request->path ? m->request->root : NULL;
-    int fd = rooted_open(root, path);
+    int fd = m->request->path ? -1 : kernel_cache_open(m->answers.address, m->answers.count);
+    if (fd < 0)
+        fd = rooted_open(root, path);
     if (fd < 0) {
         module_set_status(m, errno == EACCES || errno == EPERM ? SYMBOL_DENIED : SYMBOL_NOT_FOUND,
                           "cannot open %s: no names for the kernel", path);

@@ -9,6 +9,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -134,8 +135,19 @@ def started(environment):
     yield start
     for process in running:
         if process.poll() is None:
-            process.kill()
+            kill_tree(process.pid)
         process.communicate()
+
+
+def kill_tree(pid):
+    """A process and all that it started: what lives on would hold its pipes open."""
+    try:
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        os.kill(pid, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        return
+    for child in children:
+        kill_tree(int(child))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 /* Names that do not come from ELF files: mangled ones, the kernel's, and those of compilers at run
  * time. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "symbol/kernel_cache.h"
 #include "workshop.h"
 
 static struct workshop shop;
@@ -124,6 +126,77 @@ static void test_kernel(void **state)
     assert_non_null(strstr(c.result.note, "kptr_restrict"));
     assert_int_equal(c.result.resolved, 0);
     catch_release(&c);
+}
+
+static const char core_symbols[] = "ffffffff81000000 T _stext\n"
+                                   "ffffffff81000100 t local_one\n"
+                                   "ffffffff81000400 T _etext\n"
+                                   "ffffffffc0001000 t ext4_read\t[ext4]\n";
+
+static int open_copy(const char *name)
+{
+    return open(workshop_path(&shop, name), O_RDWR | O_CREAT | O_TRUNC, 0600);
+}
+
+/* A copy answers for the kernel's own code and its modules, and for nothing between them. */
+static void test_kernel_copy(void **state)
+{
+    (void)state;
+    int fd = open_copy("copy");
+    assert_int_equal(kernel_cache_write(fd, core_symbols, strlen(core_symbols),
+                                        "ext4 8192 1 - Live 0xffffffffc0001000\nnonsense\n"),
+                     0);
+    const uint64_t inside[] = {0xffffffff81000150, 0xffffffffc0001fff};
+    const uint64_t outside[] = {0xffffffff81000150, 0xffffffffc0000800};
+    assert_int_equal(kernel_cache_covers(fd, outside, 2), -1);
+    assert_int_equal(kernel_cache_covers(fd, outside, 1), 0);
+    assert_int_equal(kernel_cache_covers(fd, inside, 2), 0);
+    char rest[sizeof core_symbols];
+    assert_int_equal(read(fd, rest, sizeof rest), strlen(core_symbols));
+    assert_memory_equal(rest, core_symbols, strlen(core_symbols));
+    /* Cut within its head, or nothing like one: the kernel is asked. */
+    assert_int_equal(ftruncate(fd, 20), 0);
+    assert_int_equal(kernel_cache_covers(fd, inside, 1), -1);
+    close(fd);
+    workshop_write(&shop, "copy", "\n\n\nzz 11 22\n");
+    fd = open(workshop_path(&shop, "copy"), O_RDONLY);
+    assert_int_equal(kernel_cache_covers(fd, inside, 1), -1);
+    close(fd);
+    fd = open_copy("hidden");
+    assert_int_equal(kernel_cache_write(fd, "0000000000000000 T _stext\n", 26, ""), -1);
+    close(fd);
+}
+
+/* The names are the same from the kernel and from the copy that the first question leaves. */
+static void test_kernel_twice(void **state)
+{
+    (void)state;
+    FILE *f = fopen("/proc/kallsyms", "r");
+    char line[512], name[256];
+    uint64_t address = 0;
+    while (f && fgets(line, sizeof line, f) && (!address || strstr(name, "_stext")))
+        if (sscanf(line, "%lx %*1[tT] %255s", &address, name) != 2)
+            address = 0;
+    if (f)
+        fclose(f);
+    if (!address)
+        skip(); /* hidden from this user */
+    setenv("XDG_CACHE_HOME", shop.folder, 1);
+    struct symbol_request r = {.kind = SYMBOL_KERNEL, .address = &address, .count = 1};
+    char *first = NULL;
+    for (int i = 0; i < 2; i++) {
+        struct catch c;
+        catch_isolated(&c, &r, NULL);
+        assert_int_equal(c.found[0].n, 1);
+        if (first)
+            assert_string_equal(c.found[0].location->function, first);
+        else
+            first = memory_strdup(c.found[0].location->function);
+        catch_release(&c);
+        assert_int_equal(workshop_try(&shop, "test $(ls sonde/kernel | wc -l) = 1"), 0);
+    }
+    free(first);
+    unsetenv("XDG_CACHE_HOME");
 }
 
 static void test_perf_map(void **state)
@@ -291,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_demangle),        cmocka_unit_test(test_demangle_hostile),
         cmocka_unit_test(test_kernel),          cmocka_unit_test(test_perf_map),
+        cmocka_unit_test(test_kernel_copy),     cmocka_unit_test(test_kernel_twice),
         cmocka_unit_test(test_perf_map_by_pid), cmocka_unit_test(test_jitdump),
     };
     return cmocka_run_group_tests(tests, open_shop, close_shop);
