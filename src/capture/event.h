@@ -39,6 +39,8 @@ struct event {
  */
 int event_parse(const char *text, struct event *out, struct error *err);
 
+/* Between two samples, in the event's unit; 0 where the kernel is to find it for a rate. */
+uint64_t event_period(const struct event *e, uint64_t rate);
 /* How the kernel is asked to sample: sampling fields only; capture/perf_open.c adds the rest. */
 void event_attr(const struct event *e, uint64_t rate, struct perf_event_attr *attr);
 /* How it is asked to count: disabled, with the times enabled and running beside the value. */

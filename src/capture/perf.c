@@ -45,7 +45,8 @@ bool perf_set_rate(struct perf *p, uint64_t rate)
         int event = p->fds.data[i].event;
         if (event < 0 || event >= (int)p->options.events || !p->options.event[event].by_rate)
             continue;
-        uint64_t value = p->options.event[event].timed ? 1000000000ull / rate : rate;
+        const struct event *e = &p->options.event[event];
+        uint64_t value = e->timed ? event_period(e, rate) : rate;
         all &= p->filter && event == p->clock;
         ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_PERIOD, &value);
     }

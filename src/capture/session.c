@@ -75,9 +75,9 @@ static void declare_events(struct session *s)
     const struct perf_options *p = &s->options->perf;
     for (size_t i = 0; i < p->events; i++) {
         const struct event *e = &p->event[i];
-        uint64_t period = e->timed && e->by_rate ? SECOND / p->rate : e->by_rate ? 0 : e->period;
         /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
-        s->event[i] = writer_event(s->writer, e->name, e->unit, s->perf ? period : 0);
+        uint64_t period = s->perf ? event_period(e, p->rate) : 0;
+        s->event[i] = writer_event(s->writer, e->name, e->unit, period);
     }
     if (p->wall && !s->perf)
         writer_note(s->writer, NOTE_WARNING,

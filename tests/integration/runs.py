@@ -105,7 +105,8 @@ class Report:
     def check_accounts(self):
         """Every sample is accounted for, also against what the kernel counted by itself.
 
-        A thread's last part of a period is never sampled, so the two may differ by that much.
+        A thread's last part of a period is never sampled, so the two may differ by that much. What
+        the agent takes of the target's time is the target's for the kernel, and said apart by us.
         """
         said = self.profiler
         assert said["generated"] == said["recorded"] + said["lost"], said
@@ -114,7 +115,7 @@ class Report:
             return
         counted = sum(process["cpu_counted"] or 0 for process in self.processes)
         period = totals.get("period") or 4e6  # the kernel's tick
-        sampled = totals["value_recorded"] + said["lost"] * period
+        sampled = totals["value_recorded"] + said["lost"] * period + said.get("target_extra", 0)
         threads = sum(process["threads"] for process in self.processes)
         slack = 0.05 * counted + period * (threads + 2) * totals["cpus"]
         assert abs(sampled - counted) < slack, (sampled, counted, threads, said)
