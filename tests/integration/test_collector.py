@@ -102,9 +102,11 @@ def test_c6_two_collectors(started, target, recording, sonde_path, tmp_path):
     """Perf serves both: each recording is right by itself."""
     process = started([target("shares"), 60000000])
     time.sleep(0.1)
-    both = [started([sonde_path, "attach", "-o", tmp_path / name, "-d", "800ms", process.pid])
-            for name in ("1.sonde", "2.sonde")]
-    for collector, name in zip(both, ("1.sonde", "2.sonde")):
+    both = {name: started([sonde_path, "attach", "-o", tmp_path / name, process.pid])
+            for name in ("1.sonde", "2.sonde")}
+    for name, collector in both.items():
+        wait_until(lambda: samples_in(recording(tmp_path / name)) > 400)
+        collector.send_signal(signal.SIGINT)
         assert collector.wait(30) == 0, collector.communicate()
         report = recording(tmp_path / name).report()
         report.check_shares(most=60, some=30, least=10)
