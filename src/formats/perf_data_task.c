@@ -86,8 +86,9 @@ static int use_fork(struct perf_data *d, struct perf_bytes r, struct error *err)
         return rc;
     p->threads.data[thread].start = time;
     if (process == parent) {
-        if (!p->threads.data[thread].name && p->processes.data[process].execs.len)
-            p->threads.data[thread].name = p->processes.data[process].execs.data[0].comm;
+        const struct profile_process *q = &p->processes.data[process];
+        if (!p->threads.data[thread].name && q->execs.len)
+            p->threads.data[thread].name = q->execs.data[q->execs.len - 1].comm;
         return 0;
     }
     struct profile_process *q = &p->processes.data[process], *from = &p->processes.data[parent];

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "formats/perf_data_internal.h"
 
-#define LOAD 32 /* samples: some 50 µs of work, so that waking somebody for it costs little */
+#define LOAD 64 /* samples: some 100 µs of work, so that waking somebody for it costs little */
 #define LOADS 32
 #define THREADS_MAX 7
 

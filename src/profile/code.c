@@ -88,7 +88,17 @@ void profile_frame_locate(struct profile *p, uint32_t frame, const struct profil
 uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame)
 {
     struct profile_index *index = &p->stack_index;
-    if (profile_index_is_full(index, p->stacks.len))
+    /* Most stacks are made right after their parents, frame by frame. Such a one is found beside
+     * its parent, and so need not be in the index. */
+    uint32_t next = parent + 1;
+    if (next < p->stacks.len && p->stacks.data[next].parent == parent &&
+        p->stacks.data[next].frame == frame)
+        return next;
+    if (next == p->stacks.len) {
+        *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
+        return next;
+    }
+    if (profile_index_is_full(index))
         profile_index_grow(index);
     uint64_t hash = hash_mix(parent, frame);
     size_t at = profile_index_home(index, hash);
@@ -98,7 +108,7 @@ uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame)
             p->stacks.data[known].frame == frame)
             return known;
     }
-    index->slots[at] = profile_index_slot(hash, p->stacks.len);
+    profile_index_fill(index, at, hash, p->stacks.len);
     *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
     return (uint32_t)p->stacks.len - 1;
 }

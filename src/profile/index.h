@@ -18,9 +18,9 @@
 #include "profile/profile.h"
 
 /* No more than three quarters of the slots are taken. */
-static inline bool profile_index_is_full(const struct profile_index *index, size_t items)
+static inline bool profile_index_is_full(const struct profile_index *index)
 {
-    return !index->slots || (items + 1) * 4 > (index->mask + 1) * 3;
+    return !index->slots || (index->used + 1) * 4 > (index->mask + 1) * 3;
 }
 
 /* By the highest bits, so that growing keeps the order of slots and runs through memory once. */
@@ -29,9 +29,12 @@ static inline size_t profile_index_home(const struct profile_index *index, uint6
     return (size_t)(hash >> index->shift);
 }
 
-static inline uint64_t profile_index_slot(uint64_t hash, size_t item)
+/* Takes a free slot. */
+static inline void profile_index_fill(struct profile_index *index, size_t at, uint64_t hash,
+                                      size_t item)
 {
-    return (hash >> 32 << 32) | (uint32_t)(item + 1);
+    index->slots[at] = (hash >> 32 << 32) | (uint32_t)(item + 1);
+    index->used++;
 }
 
 static inline bool profile_index_may_be(uint64_t slot, uint64_t hash)

@@ -137,11 +137,11 @@ static struct profile_cell *cell_make(struct profile *p, uint32_t event, uint32_
                                       uint32_t stack, uint64_t hash)
 {
     struct profile_index *index = &p->cell_index;
-    if (profile_index_is_full(index, p->cells.len))
+    if (profile_index_is_full(index))
         profile_index_grow(index);
     size_t at = cell_slot(p, event, thread, stack, hash);
     if (!index->slots[at]) {
-        index->slots[at] = profile_index_slot(hash, p->cells.len);
+        profile_index_fill(index, at, hash, p->cells.len);
         *vector_push(&p->cells) =
             (struct profile_cell){.event = event, .thread = thread, .stack = stack};
     }

@@ -171,7 +171,8 @@ struct profile_cost {
 struct profile_index {
     uint64_t *slots; /* upper half of the hash, item + 1; 0 is free */
     size_t mask;     /* slots - 1, or 0 when empty */
-    unsigned shift;  /* from a hash to its first slot */
+    size_t used;
+    unsigned shift; /* from a hash to its first slot */
 };
 
 struct profile {
