@@ -8,8 +8,9 @@
 
 uint64_t hash_mix(uint64_t a, uint64_t b)
 {
+    /* Every bit of both counts: some callers take two equal hashes for the same thing. */
     unsigned __int128 m =
-        (unsigned __int128)(a ^ 0x9e3779b97f4a7c15ull) * ((b ^ 0xe7037ed1a0b428dbull) | 1);
+        (unsigned __int128)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xe7037ed1a0b428dbull);
     uint64_t h = (uint64_t)m ^ (uint64_t)(m >> 64);
     h ^= h >> 29;
     return h * 0xbf58476d1ce4e5b9ull ^ (h >> 32);

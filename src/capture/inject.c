@@ -137,10 +137,11 @@ static bool stack_is_safe(struct place *p, const struct borrowed *b)
     if (end.reason != UNWIND_COMPLETE || end.interrupted)
         return false;
     for (size_t i = 0; i < count; i++) {
-        const struct space_mapping *m = space_find(p->space, address[i] - (i > 0));
+        const struct range *m = space_find(p->space, address[i] - (i > 0));
+        const struct module *module = m ? m->owner : NULL;
         bool outermost = i + 3 >= count;
-        if (!m || is_locked_code(m->module->path) ||
-            (borrow_runs(b) && is_libc(m->module->path) && (i == 0 || !outermost)))
+        if (!m || is_locked_code(module->path) ||
+            (borrow_runs(b) && is_libc(module->path) && (i == 0 || !outermost)))
             return false;
     }
     return count > 0;

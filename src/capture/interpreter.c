@@ -114,12 +114,13 @@ struct interpreter *interpreter_open(struct interpreter_modules *known, struct w
                                      int *fault)
 {
     *fault = 0;
-    for (size_t k = 0; k < space->maps.len; k++) {
-        const struct space_mapping *m = &space->maps.data[k];
-        struct lookup l = {.names = names_of(known, m->module), .bias = m->bias};
+    for (size_t k = 0; k < space->maps.all.len; k++) {
+        const struct range *m = &space->maps.all.data[k];
+        struct module *module = m->owner;
+        struct lookup l = {.names = names_of(known, module), .bias = m->bias};
         if (!l.names)
             continue;
-        struct interpreter *i = open_module(&l, m->module->path, pid, fault);
+        struct interpreter *i = open_module(&l, module->path, pid, fault);
         if (!i)
             return NULL;
         struct agents_process like = {.pid = pid, .python_lines = i->py.layout.lines};

@@ -175,13 +175,13 @@ static bool has_name(const struct module *m, const char *start)
 static size_t count_start(const struct space *space, const struct python_stack *k,
                           const struct cpython_mixed *mixed, size_t n)
 {
-    const struct space_mapping *loop = space_find(space, k->eval);
+    const struct range *loop = space_find(space, k->eval);
     size_t count = 0;
     for (; count < n && !mixed[n - 1 - count].python; count++) {
         uint64_t at = k->address[mixed[n - 1 - count].index] - 1;
-        const struct space_mapping *m = space_find(space, at);
-        if (!m || (!(loop && m->module == loop->module) && !has_name(m->module, "libc.so") &&
-                   !has_name(m->module, "libpthread") && !has_name(m->module, "python")))
+        const struct range *m = space_find(space, at);
+        if (!m || (!(loop && m->owner == loop->owner) && !has_name(m->owner, "libc.so") &&
+                   !has_name(m->owner, "libpthread") && !has_name(m->owner, "python")))
             return 0;
     }
     return count < n ? count : 0;

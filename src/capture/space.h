@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "base/vector.h"
+#include "base/ranges.h"
 #include "capture/module.h"
 #include "unwind/map.h"
 
@@ -18,7 +18,7 @@ struct space_mapping {
 
 struct space {
     unsigned users;
-    VECTOR(struct space_mapping) maps; /* sorted, apart */
+    struct ranges maps; /* owned by modules */
     struct unwind_map unwind;
 };
 
@@ -29,6 +29,7 @@ void space_drop(struct space *s); /* NULL-safe */
 struct space *space_own(struct space *s);
 /* As mmap: replaces what was there. `s` must be the caller's own. */
 void space_map(struct space *s, const struct space_mapping *m, const struct rows *rows);
-const struct space_mapping *space_find(const struct space *s, uint64_t address);
+/* Its owner is a struct module; NULL if nothing is mapped there. */
+const struct range *space_find(const struct space *s, uint64_t address);
 
 #endif

@@ -72,10 +72,11 @@ uint32_t stacks_user_frame(struct stacks *s, const struct space *space, uint64_t
                            bool is_return)
 {
     uint64_t at = address - is_return;
-    const struct space_mapping *m = space_find(space, at);
+    const struct range *m = space_find(space, at);
     if (!m)
         return writer_frame(s->writer, s->modules->unknown->id, at);
-    return writer_frame(s->writer, m->module->id, at - m->bias);
+    const struct module *module = m->owner;
+    return writer_frame(s->writer, module->id, at - m->bias);
 }
 
 uint32_t stacks_root(struct stacks *s, bool complete)

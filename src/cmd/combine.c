@@ -1,6 +1,7 @@
 /* Several files in, one recording out; see combine.h. */
 #include "cmd/combine.h"
 
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "recording/save.h"
 
@@ -10,8 +11,12 @@ int combine_save(const struct profile *p, const char *output, bool replace, stru
     int rc = writer_new(output, replace, &w, err);
     if (rc)
         return rc;
+    struct progress progress;
+    progress_begin(&progress, "writing");
+    writer_watch(w, progress_show, &progress);
     rc = recording_save(p, w, err);
     int closed = writer_free(w, !rc, p->end, rc ? NULL : err);
+    progress_end(&progress);
     return rc ? rc : closed;
 }
 

@@ -64,6 +64,12 @@ struct command {
     int (*run)(struct invocation *inv);
 };
 
+/* What every table begins with: the file's own `options`, which fill a `type`, from `defaults`. */
+#define COMMAND_OPTIONS(type)                                                                      \
+    .options = options, .options_size = sizeof(type), .defaults = &defaults
+#define COMMAND_OPERANDS(least, most, what)                                                        \
+    .operands_min = (least), .operands_max = (most), .operand = (what)
+
 /* Was the option given, on the command line or in sonde.conf? */
 bool invocation_given(const struct invocation *inv, const char *option);
 

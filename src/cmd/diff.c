@@ -179,7 +179,8 @@ static int run(struct invocation *inv)
     int rc = check(o, &html, &inv->error);
     if (rc)
         return rc;
-    struct load_options load = {.from = o->filter.from, .to = o->filter.to};
+    struct load_options load = {
+        .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
     for (int i = 0; i < 2; i++)
         profile_init(&p[i]);
     for (int i = 0; i < 2 && !rc; i++)
@@ -202,12 +203,8 @@ const struct command command_diff = {
         "reads.\n\nA change is coloured, and counts for --fail-above, only if it exceeds what "
         "chance alone would explain given the number of samples: four standard errors of the "
         "difference of the two shares.",
-    .options = options,
-    .options_size = sizeof(struct diff_choices),
-    .defaults = &defaults,
-    .operands_min = 2,
-    .operands_max = 2,
-    .operand = "RECORDING",
+    COMMAND_OPTIONS(struct diff_choices),
+    COMMAND_OPERANDS(2, 2, "RECORDING"),
     .examples = examples,
     .statuses = statuses,
     .see_also = see_also,

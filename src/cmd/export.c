@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/progress.h"
 #include "cmd/reading.h"
 #include "formats/sink_file.h"
 
@@ -115,9 +116,14 @@ static int write_profile(struct invocation *inv, const struct profile *p,
         rc = sink_file_new(chosen->output, chosen->force, &file, &inv->error);
     if (rc)
         return rc;
+    struct progress progress;
+    progress_begin(&progress, "writing");
+    progress.wanted &= strcmp(chosen->output, "-") != 0 || !isatty(STDOUT_FILENO);
+    sink_file_watch(file, progress_show, &progress);
     rc = format->write(p, &how, sink_file_sink(file), &inv->error);
     if (!rc)
         rc = sink_finish(sink_file_sink(file), &inv->error);
+    progress_end(&progress);
     bool abandoned = sink_file_abandoned(file);
     if (rc)
         sink_file_free(file, false, NULL);
@@ -160,12 +166,8 @@ const struct command command_export = {
     .description = "Writes RECORDING, which may also be a file of another tool that sonde reads, "
                    "in the format "
                    "that FORMAT names.",
-    .options = options,
-    .options_size = sizeof(struct export_choices),
-    .defaults = &defaults,
-    .operands_min = 1,
-    .operands_max = 1,
-    .operand = "RECORDING",
+    COMMAND_OPTIONS(struct export_choices),
+    COMMAND_OPERANDS(1, 1, "RECORDING"),
     .examples = examples,
     .see_also = see_also,
     .run = export_run,

@@ -364,12 +364,8 @@ const struct command command_graph = {
         "file is complete in itself: it opens on any machine, loads nothing from elsewhere, and "
         "can be searched and zoomed in a browser. An SVG is a plain picture too.\n\nRECORDING may "
         "also be a file of another tool that `sonde import` reads.",
-    .options = options,
-    .options_size = sizeof(struct graph_options),
-    .defaults = &defaults,
-    .operands_min = 1,
-    .operands_max = 1,
-    .operand = "RECORDING",
+    COMMAND_OPTIONS(struct graph_options),
+    COMMAND_OPERANDS(1, 1, "RECORDING"),
     .examples = examples,
     .see_also = see_also,
     .run = run,

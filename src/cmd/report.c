@@ -395,12 +395,8 @@ const struct command command_report = {
         "next.\n\nself is what a function cost by itself, total what it cost with all that it "
         "called; a function counts once a sample, however often it is on the stack. Percentages "
         "are of all that is selected.",
-    .options = options,
-    .options_size = sizeof(struct report_options),
-    .defaults = &defaults,
-    .operands_min = 1,
-    .operands_max = 2,
-    .operand = "RECORDING",
+    COMMAND_OPTIONS(struct report_options),
+    COMMAND_OPERANDS(1, 2, "RECORDING"),
     .examples = examples,
     .statuses = statuses,
     .see_also = see_also,

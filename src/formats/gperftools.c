@@ -32,7 +32,7 @@ static uint64_t word_at(const struct words *w, size_t i)
     return value;
 }
 
-static int read_maps(struct import *im, struct maps *m, char *text, struct error *err)
+static int read_maps(struct import *im, struct ranges *m, char *text, struct error *err)
 {
     int rc = 0;
     for (char *line = text, *end; !rc && *line; line = end) {
@@ -41,7 +41,6 @@ static int read_maps(struct import *im, struct maps *m, char *text, struct error
             *end++ = 0;
         rc = maps_line(m, im, line, err);
     }
-    maps_finish(m);
     return rc;
 }
 
@@ -61,7 +60,7 @@ static size_t find_end(const struct words *w)
 }
 
 /* Callers are where calls return to; one less is in the call. */
-static int push_stack(struct import *im, const struct maps *m, const uint64_t *address, size_t n,
+static int push_stack(struct import *im, const struct ranges *m, const uint64_t *address, size_t n,
                       bool exact, uint32_t *stack, struct error *err)
 {
     int rc = 0;
@@ -73,8 +72,8 @@ static int push_stack(struct import *im, const struct maps *m, const uint64_t *a
     return rc;
 }
 
-static int count_stacks(struct import *im, const struct maps *m, const struct words *w, size_t end,
-                        uint32_t event, struct error *err)
+static int count_stacks(struct import *im, const struct ranges *m, const struct words *w,
+                        size_t end, uint32_t event, struct error *err)
 {
     uint32_t process = import_process(im, 1, ""), thread = import_thread(im, process, 1, "");
     uint64_t period = im->profile->events.data[event].period, address[DEPTH_MAX];
@@ -111,7 +110,7 @@ static int cpu_read(struct source *in, const struct import_options *options, str
                     struct error *err)
 {
     struct import im;
-    struct maps maps = {0};
+    struct ranges maps = {0};
     uint8_t *data;
     size_t len;
     int rc = source_rest(in, &data, &len, err);
@@ -133,7 +132,7 @@ static int cpu_read(struct source *in, const struct import_options *options, str
     }
     if (!rc)
         import_finish(&im, "gperftools-cpu");
-    maps_release(&maps);
+    ranges_release(&maps);
     import_release(&im);
     free(data);
     return rc;
@@ -174,7 +173,7 @@ static bool parse_heap(const char *line, struct heap_line *out)
 
 struct heap {
     struct import im;
-    struct maps maps;
+    struct ranges maps;
     uint32_t in_use, all, thread;
     double period; /* 0: every allocation was counted */
 };
@@ -277,7 +276,7 @@ static int heap_read(struct source *in, const struct import_options *options, st
     rc = read_heap(&h, (char *)data, len, err);
     if (!rc)
         import_finish(&h.im, "gperftools-heap");
-    maps_release(&h.maps);
+    ranges_release(&h.maps);
     import_release(&h.im);
     free(data);
     return rc;

@@ -222,6 +222,9 @@ void import_finish(struct import *im, const char *format)
         import_note(im, NOTE_WARNING,
                     "%s has no times: all of it is shown, not the range that was asked for",
                     source_name(im->source));
+    if (!p->cells.len && !p->samples.len && !p->spans.len)
+        import_note(im, NOTE_WARNING, "there is nothing in %s: no sample, no span",
+                    source_name(im->source));
     profile_meta_set(p, "imported_from", format);
     p->complete = true;
 }

@@ -38,10 +38,10 @@ uint64_t maps_bias(const char *path, const uint8_t *build_id, size_t len, uint64
 }
 
 /* "START-END PERMS OFFSET DEVICE INODE  PATH", numbers in hex. */
-int maps_line(struct maps *m, struct import *im, const char *line, struct error *err)
+int maps_line(struct ranges *m, struct import *im, const char *line, struct error *err)
 {
     char *at;
-    struct maps_entry e = {.start = strtoull(line + strspn(line, " \t"), &at, 16)};
+    struct range e = {.start = strtoull(line + strspn(line, " \t"), &at, 16)};
     if (*at != '-')
         return 0;
     e.end = strtoull(at + 1, &at, 16);
@@ -58,46 +58,21 @@ int maps_line(struct maps *m, struct import *im, const char *line, struct error 
         at += strspn(at, " ");
     }
     const char *path = at;
-    e.module = import_module(im, path);
-    if (e.module == PROFILE_NONE || m->list.len >= IMPORT_MODULES_MAX * 4)
+    e.number = import_module(im, path);
+    if (e.number == PROFILE_NONE || m->all.len >= IMPORT_MODULES_MAX)
         return import_too_many(im, "mappings", IMPORT_MODULES_MAX, err);
     e.bias = *path == '/'              ? maps_bias(path, NULL, 0, e.start, offset)
              : !strcmp(path, "[vdso]") ? e.start
                                        : 0;
-    *vector_push(&m->list) = e;
+    ranges_put(m, &e);
     return 0;
 }
 
-static int compare(const void *left, const void *right)
+uint32_t maps_frame(const struct ranges *m, struct import *im, uint64_t address)
 {
-    const struct maps_entry *a = left, *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
-
-void maps_finish(struct maps *m)
-{
-    if (m->list.len)
-        qsort(m->list.data, m->list.len, sizeof *m->list.data, compare);
-}
-
-uint32_t maps_frame(const struct maps *m, struct import *im, uint64_t address)
-{
-    size_t low = 0, high = m->list.len;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (m->list.data[mid].end <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    if (low < m->list.len && m->list.data[low].start <= address)
-        return profile_frame_add(im->profile, m->list.data[low].module,
-                                 address - m->list.data[low].bias);
+    const struct range *at = ranges_find(m, address);
+    if (at)
+        return profile_frame_add(im->profile, at->number, address - at->bias);
     uint32_t unknown = import_module(im, "");
     return profile_frame_add(im->profile, unknown == PROFILE_NONE ? 0 : unknown, address);
-}
-
-void maps_release(struct maps *m)
-{
-    vector_release(&m->list);
 }

@@ -5,23 +5,14 @@
 #ifndef SONDE_MAPS_H
 #define SONDE_MAPS_H
 
+#include "base/ranges.h"
 #include "formats/import.h"
 
-struct maps_entry {
-    uint64_t start, end, bias;
-    uint32_t module;
-};
-
-struct maps {
-    VECTOR(struct maps_entry) list; /* sorted by maps_finish */
-};
-
-/* Takes a line, if it is one of an executable mapping; others are passed over. */
-int maps_line(struct maps *m, struct import *im, const char *line, struct error *err);
-void maps_finish(struct maps *m);
+/* Takes a line, if it is one of an executable mapping; others are passed over. Ranges are numbered
+ * by module. */
+int maps_line(struct ranges *m, struct import *im, const char *line, struct error *err);
 /* The frame at an address of the process. */
-uint32_t maps_frame(const struct maps *m, struct import *im, uint64_t address);
-void maps_release(struct maps *m);
+uint32_t maps_frame(const struct ranges *m, struct import *im, uint64_t address);
 
 /* What to take off an address in a mapping at `start` of a file's offset to get one of the file;
  * asks the file, if it is here and (where the id is known) the same build. */

@@ -26,10 +26,6 @@
 #define FEATURE_MAX ((uint64_t)64 << 20)
 #define FEATURES 256
 #define RECORD_HEADER 8
-#define WINDOW ((size_t)256 * 1024)
-#define WINDOW_STACKS                                                                              \
-    4096 /* of long records that hold stacks, the first bytes nearly always do                     \
-          */
 #define CHUNK ((size_t)256 * 1024) /* unpacked at a time */
 #define RATIO_MAX 4096             /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)
@@ -56,9 +52,6 @@ struct walker {
     struct source *in;
     uint64_t end; /* of the records; UINT64_MAX: of the file */
     bool unfinished;
-    uint8_t *window; /* bytes of a file that can be read anywhere, from window_at on; or NULL */
-    uint64_t at, window_at;
-    size_t window_len;
     ZSTD_DStream *zstd;
     uint8_t *plain; /* unpacked bytes that are no whole record yet, and room for more */
     size_t plain_len;
@@ -68,6 +61,11 @@ struct walker {
 static int bad(const struct walker *w, struct error *err, const char *why)
 {
     return source_bad(w->in, source_offset(w->in), err, "%s", why);
+}
+
+static int bad_size(const struct walker *w, uint64_t at, size_t size, struct error *err)
+{
+    return source_bad(w->in, at, err, "a record has the impossible size of %zu bytes", size);
 }
 
 static int add_attr_record(struct walker *w, struct perf_bytes r, struct error *err)
@@ -201,46 +199,22 @@ static uint64_t trailing(struct perf_bytes r, bool pipe)
     return 0;
 }
 
-/* Fills the window from w->at on; true if `want` bytes are there. */
-static bool look(struct walker *w, size_t want, size_t cap)
+/* The records of a file that is there as memory. */
+static int use_records_whole(struct walker *w, const uint8_t *file, struct error *err)
 {
-    if (w->at >= w->window_at && w->at - w->window_at + want <= w->window_len)
-        return true;
-    w->window_at = w->at;
-    w->window_len = cap < w->end - w->at ? cap : (size_t)(w->end - w->at);
-    if (!source_at(w->in, w->at, w->window, w->window_len))
-        w->window_len = 0;
-    source_seek(w->in, w->at);
-    return want <= w->window_len;
-}
-
-/* The records of a file that can be read anywhere: of long samples only the first bytes. */
-static int use_records_anywhere(struct walker *w, struct error *err)
-{
-    size_t cap = w->d.stacks_copied ? WINDOW_STACKS : WINDOW;
     int rc = 0;
-    w->window = memory_alloc(WINDOW);
-    for (w->at = source_offset(w->in); w->at < w->end && !rc;) {
-        if (!look(w, RECORD_HEADER, cap))
-            return source_bad(w->in, w->at, err, "the file ends here, within a record");
-        const uint8_t *data = w->window + (w->at - w->window_at);
-        size_t size = perf_u16(data + 6);
-        if (size < RECORD_HEADER || size > w->end - w->at)
-            return source_bad(w->in, w->at, err, "a record has the impossible size of %zu bytes",
-                              size);
-        bool partly = perf_u32(data) == PERF_RECORD_SAMPLE && w->d.stacks_copied && size > cap;
-        if (!look(w, partly ? cap : size, size > cap && !partly ? size : cap))
-            return source_bad(w->in, w->at, err, "the file ends within a record");
-        struct perf_bytes r = {.data = w->window + (w->at - w->window_at), .len = size};
-        if (partly) {
-            r.have = cap;
-            r.offset = w->at;
-        }
-        uint64_t more = trailing(r, false), next = w->at + size;
+    for (uint64_t at = source_offset(w->in); at < w->end && !rc;) {
+        source_seek(w->in, at);
+        size_t size = w->end - at >= RECORD_HEADER ? perf_u16(file + at + 6) : 0;
+        if (size < RECORD_HEADER || size > w->end - at)
+            return bad_size(w, at, size, err);
+        struct perf_bytes r = {file + at, size, true};
+        uint64_t more = trailing(r, false);
+        at += size;
         rc = use_record(w, r, false, err);
-        if (!rc && more > w->end - next)
-            return source_bad(w->in, w->at, err, "a record says that more follows than there is");
-        w->at = next + more;
+        if (!rc && more > w->end - at)
+            return bad(w, err, "a record says that more follows than there is");
+        at += more;
     }
     return rc;
 }
@@ -259,8 +233,7 @@ static ssize_t next_record(struct walker *w, const uint8_t **data, struct error 
                                 (unsigned long long)left);
     size_t size = n == RECORD_HEADER ? perf_u16(*data + 6) : RECORD_HEADER;
     if (size < RECORD_HEADER || size > left)
-        return source_bad(w->in, offset, err, "a record has the impossible size of %zu bytes",
-                          size);
+        return bad_size(w, offset, size, err);
     n = source_peek(w->in, size, data, err);
     if (n >= 0 && (size_t)n < size && w->unfinished)
         return 0; /* nobody finished this file, so that its last record is cut is no surprise */
@@ -269,17 +242,15 @@ static ssize_t next_record(struct walker *w, const uint8_t **data, struct error 
     return n;
 }
 
-static int use_records(struct walker *w, bool pipe, struct error *err)
+static int use_records_in_turn(struct walker *w, bool pipe, struct error *err)
 {
     const uint8_t *data;
     ssize_t n;
-    uint8_t last;
-    bool anywhere = !pipe && !w->unfinished && source_at(w->in, w->end - 1, &last, 1);
-    int rc = anywhere ? use_records_anywhere(w, err) : 0;
-    while (!rc && !anywhere && (n = next_record(w, &data, err)) != 0) {
+    int rc = 0;
+    while (!rc && (n = next_record(w, &data, err)) != 0) {
         if (n < 0)
             return (int)n;
-        struct perf_bytes r = {data, (size_t)n};
+        struct perf_bytes r = {data, (size_t)n, false};
         uint64_t more = trailing(r, pipe);
         rc = use_record(w, r, false, err);
         if (!rc && more > w->end - source_offset(w->in))
@@ -287,9 +258,20 @@ static int use_records(struct walker *w, bool pipe, struct error *err)
         if (!rc)
             rc = source_skip(w->in, (uint64_t)n + more, err);
     }
+    return rc;
+}
+
+static int use_records(struct walker *w, bool pipe, struct error *err)
+{
+    uint64_t size;
+    const uint8_t *file = pipe || w->unfinished ? NULL : source_whole(w->in, &size);
+    int rc = file && w->end <= size ? use_records_whole(w, file, err)
+                                    : use_records_in_turn(w, pipe, err);
     if (!rc && w->plain_len)
         rc = bad(w, err, "compressed records end within a record");
-    return rc ? rc : perf_queue_finish(&w->queue, &w->d, err);
+    if (!rc)
+        rc = perf_queue_finish(&w->queue, &w->d, err);
+    return source_was_cut(w->in) ? bad(w, err, "the file was cut short while it was read") : rc;
 }
 
 static struct place place_at(const uint8_t *at)
@@ -330,7 +312,7 @@ static bool features_ahead(struct walker *w, const uint64_t *set, uint64_t table
         struct place at = place_at(row);
         uint8_t *content = at.size <= FEATURE_MAX ? malloc((size_t)at.size + 1) : NULL;
         if (content && source_at(w->in, at.offset, content, (size_t)at.size))
-            perf_feature(&w->d, i, (struct perf_bytes){content, (size_t)at.size});
+            perf_feature(&w->d, i, (struct perf_bytes){.data = content, .len = (size_t)at.size});
         free(content);
         any = true;
     }
@@ -362,7 +344,8 @@ static int features_behind(struct walker *w, const uint64_t *set, struct error *
         if (!rc && at[i].size && source_read(w->in, content, (size_t)at[i].size, err) != 1)
             rc = err->fault ? (int)err->fault : bad(w, err, "the file ends within a feature");
         if (!rc)
-            perf_feature(&w->d, id[i], (struct perf_bytes){content, (size_t)at[i].size});
+            perf_feature(&w->d, id[i],
+                         (struct perf_bytes){.data = content, .len = (size_t)at[i].size});
         free(content);
         if (rc)
             return rc;
@@ -462,6 +445,7 @@ static void walker_init(struct walker *w, struct source *in, const struct import
 static void walker_free(struct walker *w)
 {
     struct perf_data *d = &w->d;
+    perf_work_free(d->work);
     perf_queue_release(&w->queue);
     perf_space_release(d);
     vector_release(&d->attrs);
@@ -473,7 +457,6 @@ static void walker_free(struct walker *w)
     import_release(&d->im);
     ZSTD_freeDStream(w->zstd);
     free(w->plain);
-    free(w->window);
     free(w);
 }
 

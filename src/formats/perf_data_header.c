@@ -217,7 +217,7 @@ static void read_build_ids(struct perf_data *d, struct cursor c)
         size_t size = perf_u16(c.at + 6);
         if (size < sizeof(struct perf_event_header) || size > left(&c))
             return;
-        perf_build_id(d, (struct perf_bytes){c.at, size});
+        perf_build_id(d, (struct perf_bytes){.data = c.at, .len = size});
         c.at += size;
     }
 }

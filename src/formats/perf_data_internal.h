@@ -2,7 +2,7 @@
  * perf.data from the inside. perf_data.c walks the file and puts records in the order
  * of their times, perf_data_sample.c takes a record apart, perf_data_header.c knows attributes and
  * features, perf_data_task.c keeps who runs and counts, perf_data_space.c turns addresses and
- * copied stacks into frames.
+ * copied stacks into frames, perf_data_work.c shares the walks out among threads.
  */
 #ifndef SONDE_PERF_DATA_INTERNAL_H
 #define SONDE_PERF_DATA_INTERNAL_H
@@ -10,6 +10,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 
+#include "base/ranges.h"
 #include "formats/import.h"
 #include "unwind/map.h"
 
@@ -31,13 +32,11 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/* A record's bytes, header included. Of a long sample with a copied stack only the first may be
- * there: few stacks are used up to their end, and the rest can be had from the file. */
+/* A record's bytes, header included. */
 struct perf_bytes {
     const uint8_t *data;
-    size_t len;      /* of the record */
-    size_t have;     /* bytes at `data`; 0: all */
-    uint64_t offset; /* in the file, where `have` is less */
+    size_t len;
+    bool stays; /* until all is read, as the file's own do */
 };
 
 /* A sample, as far as it is used. Pointers lead into the record. */
@@ -50,20 +49,26 @@ struct perf_sample {
     const uint8_t *regs; /* u64 each */
     size_t regs_len;
     const uint8_t *stack;
-    size_t stack_len;     /* bytes at `stack` */
-    uint64_t rest_offset; /* where the stack lies in the file, if it is longer; or 0 */
-    size_t rest_len;
+    size_t stack_len;
+};
+
+/* A sample on its way: taken apart, walked by whichever thread comes first, then counted. */
+struct perf_item {
+    struct perf_sample sample;
+    const struct perf_space *space;
+    uint32_t event, thread;
+    uint64_t regs_mask;
+    bool in_kernel, timed, has_ip, copied; /* copied: registers and stack are there */
+    /* What the walk found. */
+    size_t first, count; /* its addresses among those of its load, innermost first */
+    size_t interrupted;
+    bool whole;
 };
 
 struct perf_module {
     uint32_t module;       /* of the profile */
     bool opened, readable; /* the file was looked for; is there and the right one */
     struct rows rows;
-};
-
-struct perf_mapping {
-    uint64_t start, end, bias;
-    uint32_t module; /* of the profile */
 };
 
 struct perf_build_id {
@@ -73,7 +78,7 @@ struct perf_build_id {
 
 /* The code that a process has mapped. */
 struct perf_space {
-    VECTOR(struct perf_mapping) maps; /* sorted, apart */
+    struct ranges maps; /* numbered by modules of the profile */
     struct unwind_map unwind;
 };
 
@@ -81,7 +86,7 @@ struct perf_space {
 struct perf_met {
     const struct perf_space *space; /* NULL: none */
     uint64_t address;
-    uint32_t frame;
+    uint32_t frame, version;
 };
 
 struct perf_data {
@@ -107,9 +112,9 @@ struct perf_data {
     size_t last_len;
     uint64_t last_root, last_address[PERF_CHAIN_MAX];
     uint32_t last_stack[PERF_CHAIN_MAX];
-    uint64_t address[PERF_CHAIN_MAX];
     struct perf_met met[PERF_MET];
-    uint8_t rest[65536]; /* of a copied stack, as far as it had to be fetched */
+    uint32_t version; /* of what is mapped: entries of another hold no more */
+    struct perf_work *work;
 };
 
 static inline uint64_t perf_u64(const uint8_t *at)
@@ -134,7 +139,7 @@ static inline uint16_t perf_u16(const uint8_t *at)
 }
 
 /* Takes a sample apart by its event's layout; false if it ends too early. */
-bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
+bool perf_sample_decode(struct perf_bytes record, const struct perf_attr *a,
                         struct perf_sample *out);
 /* The event a sample or another record belongs to; NULL if it names one that nobody told of. */
 struct perf_attr *perf_attr_of(struct perf_data *d, struct perf_bytes record);
@@ -163,9 +168,21 @@ int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64
                    struct error *err);
 /* The frame of an address in a process's own code. */
 uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint64_t address);
-/* Puts the frames of a copied stack onto *stack, outermost first. */
-int perf_space_unwind(struct perf_data *d, const struct perf_space *s, const struct perf_attr *a,
-                      const struct perf_sample *sample, uint32_t *stack, struct error *err);
+/* Walks a copied stack: addresses, innermost first, to `address` (PERF_CHAIN_MAX). Any thread may,
+ * as long as nobody changes the space. */
+void perf_space_walk(struct perf_item *item, uint64_t *address);
+/* Puts the frames of a walk onto *stack, outermost first. */
+int perf_space_push(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                    uint32_t *stack, struct error *err);
+
+/* Counts a sample whose walk is done. */
+int perf_item_use(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                  struct error *err);
+/* Samples are used in the order in which they are added, but not at once. */
+int perf_work_add(struct perf_data *d, const struct perf_item *item, struct error *err);
+/* Uses all that were added: before what is mapped changes, or the records' bytes go. */
+int perf_work_flush(struct perf_data *d, struct error *err);
+void perf_work_free(struct perf_work *w); /* NULL-safe */
 /* Settles build-ids and whether kernel addresses mean something here; releases all. */
 void perf_space_finish(struct perf_data *d);
 void perf_space_release(struct perf_data *d);

@@ -19,11 +19,13 @@ static void keep_rest(struct perf_queue *q, size_t used)
     size_t n = 0;
     for (size_t i = used; i < q->waiting.len; i++) {
         struct perf_waiting w = q->waiting.data[i];
-        vector_reserve(&q->kept, q->kept.len + w.len);
-        memcpy(q->kept.data + q->kept.len, q->bytes.data + w.at, w.len);
-        w.at = q->kept.len;
+        if (!w.data) {
+            vector_reserve(&q->kept, q->kept.len + w.len);
+            memcpy(q->kept.data + q->kept.len, q->bytes.data + w.at, w.len);
+            w.at = q->kept.len;
+            q->kept.len += w.len;
+        }
         w.number = (uint32_t)n;
-        q->kept.len += w.len;
         q->waiting.data[n++] = w;
     }
     q->waiting.len = n;
@@ -51,13 +53,11 @@ static int hand_on(struct perf_queue *q, struct perf_data *d, uint64_t until, bo
             break;
         q->out_of_order += w->time < q->handed_on;
         q->handed_on = w->time > q->handed_on ? w->time : q->handed_on;
-        rc = perf_bytes_use(d,
-                            (struct perf_bytes){.data = q->bytes.data + w->at,
-                                                .len = w->record_len,
-                                                .have = w->len,
-                                                .offset = w->offset},
-                            err);
+        struct perf_bytes r = {w->data ? w->data : q->bytes.data + w->at, w->len, w->data != NULL};
+        rc = perf_bytes_use(d, r, err);
     }
+    if (!rc && q->bytes.len)
+        rc = perf_work_flush(d, err);
     keep_rest(q, i);
     return rc;
 }
@@ -66,21 +66,24 @@ int perf_queue_add(struct perf_queue *q, struct perf_data *d, struct perf_bytes 
                    struct error *err)
 {
     uint64_t time = perf_bytes_time(d, record);
-    if (!time || time == UINT64_MAX)
-        return perf_bytes_use(d, record, err);
     int rc = 0;
-    size_t have = record.have ? record.have : record.len;
-    if (q->bytes.len + have > PERF_QUEUE_MAX)
+    if (!time || time == UINT64_MAX) {
+        rc = perf_bytes_use(d, record, err);
+        return rc || record.stays ? rc : perf_work_flush(d, err);
+    }
+    size_t copied = record.stays ? 0 : record.len;
+    if (q->bytes.len + copied > PERF_QUEUE_MAX || q->waiting.len >= PERF_QUEUE_RECORDS)
         rc = hand_on(q, d, 0, true, err);
-    vector_reserve(&q->bytes, q->bytes.len + have);
-    memcpy(q->bytes.data + q->bytes.len, record.data, have);
     *vector_push(&q->waiting) = (struct perf_waiting){.time = time,
+                                                      .data = record.stays ? record.data : NULL,
                                                       .at = q->bytes.len,
-                                                      .len = (uint32_t)have,
-                                                      .record_len = (uint32_t)record.len,
-                                                      .offset = record.offset,
+                                                      .len = (uint32_t)record.len,
                                                       .number = (uint32_t)q->waiting.len};
-    q->bytes.len += have;
+    if (copied) {
+        vector_reserve(&q->bytes, q->bytes.len + copied);
+        memcpy(q->bytes.data + q->bytes.len, record.data, copied);
+        q->bytes.len += copied;
+    }
     q->newest = time > q->newest ? time : q->newest;
     return rc;
 }
@@ -94,7 +97,8 @@ int perf_queue_round(struct perf_queue *q, struct perf_data *d, struct error *er
 
 int perf_queue_finish(struct perf_queue *q, struct perf_data *d, struct error *err)
 {
-    return hand_on(q, d, UINT64_MAX, false, err);
+    int rc = hand_on(q, d, UINT64_MAX, false, err);
+    return rc ? rc : perf_work_flush(d, err);
 }
 
 void perf_queue_release(struct perf_queue *q)

@@ -8,14 +8,14 @@
 
 #include "formats/perf_data_internal.h"
 
-#define PERF_QUEUE_MAX ((size_t)64 << 20) /* bytes that wait */
+#define PERF_QUEUE_MAX ((size_t)64 << 20)    /* bytes that wait in copies */
+#define PERF_QUEUE_RECORDS ((size_t)1 << 18) /* records that wait */
 
 struct perf_waiting {
     uint64_t time;
-    size_t at; /* in the queue's bytes */
+    const uint8_t *data; /* bytes that stay; or NULL: */
+    size_t at;           /* in the queue's own */
     uint32_t len, number;
-    uint32_t record_len; /* what perf_bytes says: the record may be there in part */
-    uint64_t offset;
 };
 
 struct perf_queue {
@@ -26,7 +26,8 @@ struct perf_queue {
     uint64_t handed_on;    /* time of the last one */
 };
 
-/* Takes a copy; 0 or what perf_bytes_use failed with. A record without time is used at once. */
+/* Takes a copy of what does not stay; 0 or what perf_bytes_use failed with. A record without time
+ * is used at once. */
 int perf_queue_add(struct perf_queue *q, struct perf_data *d, struct perf_bytes record,
                    struct error *err);
 int perf_queue_round(struct perf_queue *q, struct perf_data *d, struct error *err);

@@ -30,21 +30,6 @@ static const uint8_t *take(struct cursor *c, uint64_t size)
     return here;
 }
 
-/* The stack's bytes, of which the last may not be at hand. */
-static void take_partly(struct cursor *c, uint64_t size, struct perf_bytes r,
-                        struct perf_sample *out)
-{
-    size_t at = (size_t)(c->at - r.data);
-    if (c->bad || size > r.len - at) {
-        c->bad = true;
-        return;
-    }
-    out->stack = c->at;
-    out->stack_len = (size_t)(c->end - c->at);
-    out->rest_offset = r.offset + at;
-    out->rest_len = (size_t)size;
-}
-
 static uint64_t take_u64(struct cursor *c)
 {
     const uint8_t *at = take(c, 8);
@@ -95,8 +80,7 @@ static void take_chain(struct cursor *c, struct perf_sample *out)
     out->chain_len = out->chain ? (size_t)count : 0;
 }
 
-static void take_stack(struct cursor *c, const struct perf_attr *a, struct perf_bytes r,
-                       struct perf_sample *out)
+static void take_stack(struct cursor *c, const struct perf_attr *a, struct perf_sample *out)
 {
     if (a->sample_type & PERF_SAMPLE_REGS_USER) {
         out->regs_abi = take_u64(c);
@@ -106,10 +90,6 @@ static void take_stack(struct cursor *c, const struct perf_attr *a, struct perf_
     }
     if (a->sample_type & PERF_SAMPLE_STACK_USER) {
         uint64_t size = take_u64(c);
-        if (r.have && size > (uint64_t)(c->end - c->at)) {
-            take_partly(c, size, r, out);
-            return;
-        }
         const uint8_t *stack = take(c, size);
         uint64_t used = size ? take_u64(c) : 0;
         out->stack = stack;
@@ -143,12 +123,10 @@ static void take_fixed(struct cursor *c, uint64_t type, struct perf_sample *out)
         out->period = take_u64(c);
 }
 
-bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
+bool perf_sample_decode(struct perf_bytes record, const struct perf_attr *a,
                         struct perf_sample *out)
 {
-    (void)d;
-    struct cursor c = {record.data + HEADER, record.data + (record.have ? record.have : record.len),
-                       false};
+    struct cursor c = {record.data + HEADER, record.data + record.len, false};
     *out = (struct perf_sample){.period = a->flags & PERF_FLAG_FREQ ? 1 : a->period};
     take_fixed(&c, a->sample_type, out);
     if (a->sample_type & PERF_SAMPLE_READ)
@@ -161,7 +139,7 @@ bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const str
     }
     if (a->sample_type & PERF_SAMPLE_BRANCH_STACK)
         skip_branches(&c, a->branch_type);
-    take_stack(&c, a, record, out);
+    take_stack(&c, a, out);
     return !c.bad;
 }
 
@@ -197,7 +175,7 @@ static int time_place_from_end(uint64_t type)
 static bool word_at(struct perf_bytes r, int place, uint64_t *out)
 {
     size_t at = HEADER + 8 * (size_t)place;
-    if (place < 0 || at + 8 > (r.have ? r.have : r.len))
+    if (place < 0 || at + 8 > r.len)
         return false;
     *out = perf_u64(r.data + at);
     return true;

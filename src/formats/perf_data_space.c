@@ -30,12 +30,12 @@ struct perf_space *perf_space_of(struct perf_data *d, uint32_t process)
 static void forget_last(struct perf_data *d)
 {
     d->last_len = 0;
-    memset(d->met, 0, sizeof d->met);
+    d->version++;
 }
 
 static void space_empty(struct perf_space *s)
 {
-    s->maps.len = 0;
+    s->maps.all.len = 0;
     unwind_map_release(&s->unwind);
     s->unwind = (struct unwind_map){0};
 }
@@ -51,58 +51,9 @@ void perf_space_copy(struct perf_data *d, uint32_t from, uint32_t to)
     struct perf_space *t = perf_space_of(d, to), *f = perf_space_of(d, from);
     forget_last(d);
     space_empty(t);
-    vector_reserve(&t->maps, f->maps.len);
-    if (f->maps.len)
-        memcpy(t->maps.data, f->maps.data, f->maps.len * sizeof *f->maps.data);
-    t->maps.len = f->maps.len;
+    ranges_copy(&t->maps, &f->maps);
     if (d->stacks_copied)
         unwind_map_copy(&t->unwind, &f->unwind);
-}
-
-/* Index of the first mapping that ends after `address`. */
-static size_t first_after(const struct perf_space *s, uint64_t address)
-{
-    size_t low = 0, high = s->maps.len;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (s->maps.data[mid].end <= address)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static void insert(struct perf_space *s, size_t at, const struct perf_mapping *m)
-{
-    vector_reserve(&s->maps, s->maps.len + 1);
-    memmove(s->maps.data + at + 1, s->maps.data + at, (s->maps.len - at) * sizeof *s->maps.data);
-    s->maps.data[at] = *m;
-    s->maps.len++;
-}
-
-/* As mmap: replaces, cuts or splits what was there. */
-static void place(struct perf_space *s, const struct perf_mapping *m)
-{
-    size_t at = first_after(s, m->start);
-    if (at < s->maps.len && s->maps.data[at].start < m->start) {
-        struct perf_mapping tail = s->maps.data[at];
-        s->maps.data[at++].end = m->start;
-        if (tail.end > m->end) {
-            tail.start = m->end;
-            insert(s, at, &tail);
-        }
-    }
-    size_t gone = at;
-    while (gone < s->maps.len && s->maps.data[gone].end <= m->end)
-        gone++;
-    if (gone < s->maps.len && s->maps.data[gone].start < m->end)
-        s->maps.data[gone].start = m->end;
-    if (gone > at)
-        memmove(s->maps.data + at, s->maps.data + gone,
-                (s->maps.len - gone) * sizeof *s->maps.data);
-    s->maps.len -= gone - at;
-    insert(s, at, m);
 }
 
 /* The file behind a module of the profile, looked at once. */
@@ -182,16 +133,16 @@ int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64
                    struct error *err)
 {
     struct perf_space *s = perf_space_of(d, process);
-    struct perf_mapping m = {.start = start};
-    if (!len || __builtin_add_overflow(start, len, &m.end) || s->maps.len >= MAPPINGS_MAX)
+    struct range m = {.start = start};
+    if (!len || __builtin_add_overflow(start, len, &m.end) || s->maps.all.len >= MAPPINGS_MAX)
         return 0;
-    m.module = module_of(d, d->im.profile->processes.data[process].pid, path, build_id, id_len);
-    if (m.module == PROFILE_NONE)
+    m.number = module_of(d, d->im.profile->processes.data[process].pid, path, build_id, id_len);
+    if (m.number == PROFILE_NONE)
         return import_too_many(&d->im, "modules", IMPORT_MODULES_MAX, err);
-    struct perf_module *f = file_of(d, m.module);
+    struct perf_module *f = file_of(d, m.number);
     m.bias = bias_of(d, f, start, offset);
     forget_last(d);
-    place(s, &m);
+    ranges_put(&s->maps, &m);
     if (d->stacks_copied)
         unwind_map_add(&s->unwind,
                        &(struct unwind_module){.start = m.start,
@@ -203,108 +154,73 @@ int perf_space_map(struct perf_data *d, uint32_t process, uint64_t start, uint64
 
 static uint32_t find_frame(struct perf_data *d, const struct perf_space *s, uint64_t address)
 {
-    size_t at = first_after(s, address);
-    if (at >= s->maps.len || s->maps.data[at].start > address)
+    const struct range *m = ranges_find(&s->maps, address);
+    if (!m)
         return profile_frame_add(d->im.profile, d->unknown, address);
-    const struct perf_mapping *m = &s->maps.data[at];
-    return profile_frame_add(d->im.profile, m->module, address - m->bias);
+    return profile_frame_add(d->im.profile, m->number, address - m->bias);
 }
 
 uint32_t perf_space_frame(struct perf_data *d, const struct perf_space *s, uint64_t address)
 {
     struct perf_met *m = &d->met[hash_mix(address, 0) % PERF_MET];
-    if (m->space != s || m->address != address)
-        *m = (struct perf_met){s, address, find_frame(d, s, address)};
+    if (m->space != s || m->address != address || m->version != d->version)
+        *m = (struct perf_met){s, address, find_frame(d, s, address), d->version};
     return m->frame;
 }
 
-/* The end of a copied stack, fetched when a walk gets that far. */
-struct rest {
-    struct perf_data *d;
-    const struct perf_sample *sample;
-    uint64_t sp;
-    size_t len;
-    bool tried;
-};
-
-static int read_rest(void *context, uint64_t address, uint64_t *word)
-{
-    struct rest *r = context;
-    const struct perf_sample *s = r->sample;
-    if (!r->tried) {
-        r->tried = true;
-        /* Behind the bytes stands how many of them are the stack's. */
-        size_t len = s->rest_len < sizeof r->d->rest - 8 ? s->rest_len : sizeof r->d->rest - 8;
-        if (source_at(r->d->im.source, s->rest_offset, r->d->rest, len + 8)) {
-            uint64_t used = perf_u64(r->d->rest + len);
-            r->len = used < len ? (size_t)used : len;
-        }
-    }
-    uint64_t at = address - r->sp;
-    if (address < r->sp || at > r->len || r->len - at < 8)
-        return -1;
-    memcpy(word, r->d->rest + at, 8);
-    return 0;
-}
-
 /* Stacks of one space that begin alike (the last of `address`) have the same nodes there. */
-static size_t known_part(struct perf_data *d, const struct perf_space *s, uint32_t root, size_t n)
+static size_t known_part(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                         uint32_t root)
 {
-    size_t same = 0, most = d->last_len < n ? d->last_len : n;
-    if (d->last_space == s && d->last_root == root)
-        while (same < most && d->last_address[same] == d->address[n - 1 - same])
+    size_t n = item->count, same = 0, most = d->last_len < n ? d->last_len : n;
+    if (d->last_space == item->space && d->last_root == root && !item->interrupted)
+        while (same < most && d->last_address[same] == address[n - 1 - same])
             same++;
-    d->last_space = s;
+    d->last_space = item->space;
     d->last_root = root;
-    return same;
-}
-
-static int push_addresses(struct perf_data *d, const struct perf_space *s, size_t n,
-                          size_t interrupted, uint32_t *stack, struct error *err)
-{
-    size_t same = interrupted ? 0 : known_part(d, s, *stack, n);
     /* The innermost address is exact, all others are where a call returns to: a node that was the
      * innermost does not serve another stack as its middle, nor the other way round. */
     while (same && (same == n || same == d->last_len))
         same--;
-    if (same)
-        *stack = d->last_stack[same - 1];
-    for (size_t i = same; i < n; i++) {
-        size_t from_leaf = n - 1 - i;
-        bool is_return = from_leaf && (!interrupted || from_leaf != interrupted);
-        uint32_t frame = perf_space_frame(d, s, d->address[from_leaf] - is_return);
-        int rc = import_push(&d->im, stack, frame, err);
-        if (rc)
-            return rc;
-        d->last_address[i] = d->address[from_leaf];
-        d->last_stack[i] = *stack;
-    }
-    d->last_len = interrupted ? 0 : n;
-    return 0;
+    return same;
 }
 
-int perf_space_unwind(struct perf_data *d, const struct perf_space *s, const struct perf_attr *a,
-                      const struct perf_sample *sample, uint32_t *stack, struct error *err)
+int perf_space_push(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                    uint32_t *stack, struct error *err)
 {
+    struct profile_cost *cost = &d->im.profile->cost;
+    size_t n = item->count;
+    *(item->whole ? &cost->stacks_whole : &cost->stacks_cut) += 1;
+    int rc = !item->whole && n ? import_push(&d->im, stack, d->cut_frame, err) : 0;
+    size_t same = known_part(d, item, address, *stack);
+    if (same)
+        *stack = d->last_stack[same - 1];
+    for (size_t i = same; i < n && !rc; i++) {
+        size_t from_leaf = n - 1 - i;
+        bool is_return = from_leaf && (!item->interrupted || from_leaf != item->interrupted);
+        uint32_t frame = perf_space_frame(d, item->space, address[from_leaf] - is_return);
+        rc = import_push(&d->im, stack, frame, err);
+        d->last_address[i] = address[from_leaf];
+        d->last_stack[i] = *stack;
+    }
+    d->last_len = item->interrupted ? 0 : n;
+    return rc;
+}
+
+void perf_space_walk(struct perf_item *item, uint64_t *address)
+{
+    const struct perf_sample *sample = &item->sample;
     struct unwind_regs regs;
     struct unwind_end end = {0};
     uint64_t values[64];
     size_t count = sample->regs_len < 64 ? sample->regs_len : 64;
     memcpy(values, sample->regs, count * 8);
-    unwind_regs_from_perf(&regs, a->regs_user, values, count);
+    unwind_regs_from_perf(&regs, item->regs_mask, values, count);
     struct unwind_memory memory = {
         .start = regs.value[UNWIND_SP], .data = sample->stack, .size = sample->stack_len};
-    struct rest rest = {.d = d, .sample = sample, .sp = memory.start};
-    if (sample->rest_offset) {
-        memory.read = read_rest;
-        memory.ctx = &rest;
-    }
-    size_t n = unwind_walk(&s->unwind, &regs, &memory, d->address, PERF_CHAIN_MAX, &end);
-    bool whole = end.reason == UNWIND_COMPLETE;
-    struct profile_cost *cost = &d->im.profile->cost;
-    *(whole ? &cost->stacks_whole : &cost->stacks_cut) += 1;
-    int rc = !whole && n ? import_push(&d->im, stack, d->cut_frame, err) : 0;
-    return rc ? rc : push_addresses(d, s, n, end.interrupted, stack, err);
+    item->count = unwind_walk(&item->space->unwind, &regs, &memory, address, PERF_CHAIN_MAX, &end);
+    item->interrupted = end.interrupted;
+    item->whole = end.reason == UNWIND_COMPLETE;
 }
 
 /* Where the running kernel stands, 0 if it does not say. */
@@ -360,7 +276,7 @@ void perf_space_release(struct perf_data *d)
 {
     for (size_t i = 0; i < d->all_spaces.len; i++) {
         unwind_map_release(&d->all_spaces.data[i]->unwind);
-        vector_release(&d->all_spaces.data[i]->maps);
+        ranges_release(&d->all_spaces.data[i]->maps);
         free(d->all_spaces.data[i]);
     }
     for (size_t i = 0; i < d->files.len; i++) {

@@ -86,8 +86,9 @@ static int use_fork(struct perf_data *d, struct perf_bytes r, struct error *err)
         return rc;
     p->threads.data[thread].start = time;
     if (process == parent) {
-        if (!p->threads.data[thread].name && p->processes.data[process].execs.len)
-            p->threads.data[thread].name = p->processes.data[process].execs.data[0].comm;
+        const struct profile_process *q = &p->processes.data[process];
+        if (!p->threads.data[thread].name && q->execs.len)
+            p->threads.data[thread].name = q->execs.data[q->execs.len - 1].comm;
         return 0;
     }
     struct profile_process *q = &p->processes.data[process], *from = &p->processes.data[parent];
@@ -198,45 +199,59 @@ static size_t chain_frames(struct perf_data *d, const struct perf_space *space,
     return n;
 }
 
-static int sample_stack(struct perf_data *d, const struct perf_attr *a, const struct perf_sample *s,
-                        const struct perf_space *space, uint16_t mode, uint32_t *stack,
-                        struct error *err)
+static int sample_stack(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                        uint32_t *stack, struct error *err)
 {
     uint32_t frames[PERF_CHAIN_MAX];
-    bool copied = s->regs_len && s->stack_len && s->regs_abi == PERF_SAMPLE_REGS_ABI_64;
-    size_t n = chain_frames(d, space, s, is_kernel_mode(mode), copied, frames);
-    int rc = copied ? perf_space_unwind(d, space, a, s, stack, err) : 0;
-    if (!n && !*stack && (a->sample_type & PERF_SAMPLE_IP))
+    const struct perf_sample *s = &item->sample;
+    size_t n = chain_frames(d, item->space, s, item->in_kernel, item->copied, frames);
+    int rc = item->copied ? perf_space_push(d, item, address, stack, err) : 0;
+    if (!n && !*stack && item->has_ip)
         frames[n++] =
-            is_kernel_mode(mode) ? kernel_frame(d, s->ip) : perf_space_frame(d, space, s->ip);
+            item->in_kernel ? kernel_frame(d, s->ip) : perf_space_frame(d, item->space, s->ip);
     while (n && !rc)
         rc = import_push(&d->im, stack, frames[--n], err);
     return rc;
 }
 
+int perf_item_use(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
+                  struct error *err)
+{
+    const struct perf_sample *s = &item->sample;
+    uint32_t stack = 0;
+    int rc = sample_stack(d, item, address, &stack, err);
+    if (rc)
+        return rc;
+    if (!item->timed)
+        return import_count(&d->im, item->event, item->thread, stack, 1, s->period, err);
+    return import_sample(&d->im, item->event, s->time, item->thread, stack, s->period, err);
+}
+
 static int use_sample(struct perf_data *d, struct perf_bytes r, struct error *err)
 {
     struct perf_attr *a = perf_attr_of(d, r);
-    struct perf_sample s;
-    uint32_t process, thread, stack = 0;
-    if (!a || !perf_sample_decode(d, r, a, &s)) {
+    struct perf_item item = {0};
+    struct perf_sample *s = &item.sample;
+    uint32_t process;
+    if (!a || !perf_sample_decode(r, a, s)) {
         d->odd++;
         return 0;
     }
-    uint32_t event = perf_attr_event(d, a);
-    if (event == PROFILE_NONE)
+    item.event = perf_attr_event(d, a);
+    if (item.event == PROFILE_NONE)
         return import_too_many(&d->im, "events", IMPORT_EVENTS_MAX, err);
-    int rc = find_process(d, s.pid, &process, err);
+    int rc = find_process(d, s->pid, &process, err);
     if (!rc)
-        rc = find_thread(d, process, s.tid, &thread, err);
-    if (!rc)
-        rc = sample_stack(d, a, &s, perf_space_of(d, process),
-                          misc_of(r) & PERF_RECORD_MISC_CPUMODE_MASK, &stack, err);
+        rc = find_thread(d, process, s->tid, &item.thread, err);
     if (rc)
         return rc;
-    if (!(a->sample_type & PERF_SAMPLE_TIME))
-        return import_count(&d->im, event, thread, stack, 1, s.period, err);
-    return import_sample(&d->im, event, s.time, thread, stack, s.period, err);
+    item.space = perf_space_of(d, process);
+    item.regs_mask = a->regs_user;
+    item.in_kernel = is_kernel_mode(misc_of(r) & PERF_RECORD_MISC_CPUMODE_MASK);
+    item.timed = a->sample_type & PERF_SAMPLE_TIME;
+    item.has_ip = a->sample_type & PERF_SAMPLE_IP;
+    item.copied = s->regs_len && s->stack_len && s->regs_abi == PERF_SAMPLE_REGS_ABI_64;
+    return d->stacks_copied ? perf_work_add(d, &item, err) : perf_item_use(d, &item, NULL, err);
 }
 
 static void use_lost(struct perf_data *d, struct perf_bytes r, bool samples)
@@ -271,6 +286,13 @@ static size_t least_size(uint32_t type)
     }
 }
 
+/* May what a process has mapped be other code after this? */
+static bool changes_code(uint32_t type)
+{
+    return type == PERF_RECORD_MMAP || type == PERF_RECORD_MMAP2 || type == PERF_RECORD_COMM ||
+           type == PERF_RECORD_FORK;
+}
+
 int perf_bytes_use(struct perf_data *d, struct perf_bytes r, struct error *err)
 {
     uint32_t type = perf_u32(r.data);
@@ -278,9 +300,12 @@ int perf_bytes_use(struct perf_data *d, struct perf_bytes r, struct error *err)
         d->odd++;
         return 0;
     }
-    switch (type) {
-    case PERF_RECORD_SAMPLE:
+    if (type == PERF_RECORD_SAMPLE)
         return use_sample(d, r, err);
+    int rc = changes_code(type) ? perf_work_flush(d, err) : 0;
+    if (rc)
+        return rc;
+    switch (type) {
     case PERF_RECORD_MMAP:
     case PERF_RECORD_MMAP2:
         return use_map(d, r, type == PERF_RECORD_MMAP2, err);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "formats/import.h"
+#include "formats/maps.h"
 #include "formats/pprof_internal.h"
 #include "formats/proto.h"
 
@@ -21,7 +22,7 @@ struct slice {
 };
 
 struct mapping {
-    uint64_t start, offset;
+    uint64_t bias; /* to take off an address */
     uint32_t module;
 };
 
@@ -56,6 +57,7 @@ struct pprof_reader {
     VECTOR(uint64_t) path;   /* of the sample in hand */
     VECTOR(uint64_t) values; /* of it */
     struct map mapping_ids, function_ids, location_ids;
+    struct map named_threads; /* (process, name) -> thread without a number */
     uint64_t time, duration, period, drop_frames;
     struct slice period_type;
     uint64_t labels_ignored;
@@ -114,9 +116,13 @@ static int add_mapping(struct pprof_reader *r, struct slice bytes, struct error 
     map_put(&r->mapping_ids, v[MAPPING_ID], 0, r->mappings.len, &added);
     if (!v[MAPPING_ID] || !added)
         return bad(r, bytes.bytes, err, "a mapping's id is 0 or used twice");
-    uint32_t module = profile_module_add(r->im.profile, import_kind(path), path, build_id, len);
-    *vector_push(&r->mappings) =
-        (struct mapping){.start = v[MAPPING_START], .offset = v[MAPPING_OFFSET], .module = module};
+    enum code_kind kind = import_kind(path);
+    uint32_t module = profile_module_add(r->im.profile, kind, path, build_id, len);
+    uint64_t bias = v[MAPPING_START] - v[MAPPING_OFFSET];
+    /* Whoever looks up the names that the file lacks needs the addresses of the program's file. */
+    if (kind == CODE_ELF && !v[MAPPING_HAS_FUNCTIONS])
+        bias = maps_bias(path, build_id, len, v[MAPPING_START], v[MAPPING_OFFSET]);
+    *vector_push(&r->mappings) = (struct mapping){.bias = bias, .module = module};
     return 0;
 }
 
@@ -219,7 +225,7 @@ static uint32_t function_in(struct pprof_reader *r, uint64_t id, uint32_t module
     const char *name = text(r, f->name), *system = text(r, f->system_name);
     f->module = module;
     f->index = profile_function_add(r->im.profile, name[0] ? name : system,
-                                    strcmp(name, system) ? system : "", text(r, f->file),
+                                    name[0] && strcmp(name, system) ? system : "", text(r, f->file),
                                     f->start_line > INT_MAX ? 0 : (uint32_t)f->start_line, module);
     return f->index;
 }
@@ -289,7 +295,7 @@ static uint32_t addressed_frame(struct pprof_reader *r, const struct places *at,
         where[i] =
             (struct profile_location){function_in(r, at->function[i], m->module), at->line[i]};
     size_t known = p->frames.len;
-    uint32_t frame = profile_frame_add(p, m->module, at->address - m->start + m->offset);
+    uint32_t frame = profile_frame_add(p, m->module, at->address - m->bias);
     if (frame < known)
         return same_places(p, frame, where, at->count) ? frame : BY_NAME;
     if (at->count) {
@@ -468,6 +474,22 @@ static int count_values(struct pprof_reader *r, const void *sample, uint32_t thr
     return 0;
 }
 
+/* Some tools tell threads apart by their names alone. */
+static uint32_t thread_of(struct pprof_reader *r, uint32_t process, const struct sample_labels *l)
+{
+    if (l->tid || !l->thread[0] || process == PROFILE_NONE)
+        return import_thread(&r->im, process, (int32_t)l->tid, l->thread);
+    uint32_t name = import_string(&r->im, l->thread, strlen(l->thread));
+    uint64_t *known = map_get(&r->named_threads, process, name);
+    if (known)
+        return (uint32_t)*known;
+    if (r->im.profile->threads.len >= IMPORT_THREADS_MAX)
+        return PROFILE_NONE;
+    uint32_t thread = profile_thread_add(r->im.profile, process, 0, l->thread, 0);
+    map_put(&r->named_threads, process, name, thread, NULL);
+    return thread;
+}
+
 static int read_sample(struct pprof_reader *r, struct slice bytes, const char *program,
                        struct error *err)
 {
@@ -476,7 +498,7 @@ static int read_sample(struct pprof_reader *r, struct slice bytes, const char *p
     if (rc)
         return rc;
     uint32_t process = import_process(&r->im, (int32_t)labels.pid, labels.process);
-    uint32_t thread = import_thread(&r->im, process, (int32_t)labels.tid, labels.thread);
+    uint32_t thread = thread_of(r, process, &labels);
     if (thread == PROFILE_NONE)
         return import_too_many(&r->im, "threads", IMPORT_THREADS_MAX, err);
     uint32_t stack;
@@ -622,6 +644,7 @@ static int pprof_read(struct source *in, const struct import_options *options, s
     map_release(&r.mapping_ids);
     map_release(&r.function_ids);
     map_release(&r.location_ids);
+    map_release(&r.named_threads);
     free(data);
     return rc;
 }

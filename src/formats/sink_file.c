@@ -17,13 +17,20 @@ struct sink_file {
     char *path, *temporary; /* NULL: standard output */
     int fd;
     bool replace, abandoned;
+    uint64_t written;
+    void (*progress)(void *context, uint64_t done, uint64_t size);
+    void *context;
 };
 
 static int write_file(void *context, const void *data, size_t len, struct error *err)
 {
     struct sink_file *f = context;
-    if (io_write(f->fd, data, len) == 0)
+    if (io_write(f->fd, data, len) == 0) {
+        f->written += len;
+        if (f->progress)
+            f->progress(f->context, f->written, 0);
         return 0;
+    }
     f->abandoned = !f->path && errno == EPIPE;
     return error_errno(err, FAULT_SYSTEM, "cannot write to %s",
                        f->path ? f->path : "standard output");
@@ -76,6 +83,13 @@ int sink_file_new(const char *path, bool replace, struct sink_file **out, struct
 struct sink *sink_file_sink(struct sink_file *f)
 {
     return &f->sink;
+}
+
+void sink_file_watch(struct sink_file *f,
+                     void (*progress)(void *context, uint64_t done, uint64_t size), void *context)
+{
+    f->progress = progress;
+    f->context = context;
 }
 
 bool sink_file_abandoned(const struct sink_file *f)

@@ -6,6 +6,7 @@
 #define SONDE_SINK_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "formats/sink.h"
 
@@ -14,6 +15,9 @@ struct sink_file;
 /* An existing file is refused unless `replace`; so are symbolic links, folders and devices. */
 int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err);
 struct sink *sink_file_sink(struct sink_file *f);
+/* Called with the bytes written so far; `size` is always 0. */
+void sink_file_watch(struct sink_file *f,
+                     void (*progress)(void *context, uint64_t done, uint64_t size), void *context);
 /* Did the reader of standard output go away? Then a failure is nobody's fault. */
 bool sink_file_abandoned(const struct sink_file *f);
 /* Frees. With `keep`, and if all bytes got there, the file gets its name; else nothing is left. */

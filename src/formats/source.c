@@ -13,9 +13,12 @@
 #include <zlib.h>
 
 #include "base/io.h"
+#include "base/mapped.h"
 #include "base/memory.h"
 
 #define PACKED_BUFFER ((size_t)64 * 1024)
+#define TELL_EVERY ((uint64_t)1 << 20)
+#define KEEP_BEHIND ((uint64_t)64 << 20) /* bytes of a mapped file that stay in memory */
 
 struct source {
     char *name;
@@ -24,11 +27,13 @@ struct source {
     size_t memory_left;
     const uint8_t *memory_start;
     uint64_t taken, size; /* of the file itself */
+    struct mapped whole;  /* the file as memory, once somebody asked for it */
     void (*progress)(void *context, uint64_t done, uint64_t size);
     void *context;
 
     bool packed, member_open, ended;
-    bool moved; /* the file is to be read from `taken` on, but the descriptor is elsewhere */
+    uint64_t told; /* of `taken`, to whoever wants to know of progress */
+    bool moved;    /* the file is to be read from `taken` on, but the descriptor is elsewhere */
     z_stream z;
     uint8_t *in; /* packed bytes */
 
@@ -209,6 +214,7 @@ void source_free(struct source *s)
 {
     if (!s)
         return;
+    mapped_close(&s->whole);
     if (s->fd >= 0)
         close(s->fd);
     if (s->packed)
@@ -282,8 +288,22 @@ int source_at(struct source *s, uint64_t offset, void *data, size_t len)
     return io_pread(s->fd, data, len, (off_t)offset) == (ssize_t)len;
 }
 
+const uint8_t *source_whole(struct source *s, uint64_t *size)
+{
+    if (s->packed || (s->fd >= 0 && !s->whole.data && !mapped_open(&s->whole, s->fd, s->size)))
+        return NULL;
+    *size = s->size;
+    return s->fd < 0 ? s->memory_start : s->whole.data;
+}
+
+bool source_was_cut(const struct source *s)
+{
+    return mapped_was_cut(&s->whole);
+}
+
 void source_seek(struct source *s, uint64_t offset)
 {
+    bool far = offset < s->taken || offset - s->told >= TELL_EVERY;
     s->start = s->end = 0;
     s->offset = s->taken = offset < s->size ? offset : s->size;
     s->ended = false;
@@ -293,6 +313,10 @@ void source_seek(struct source *s, uint64_t offset)
     } else {
         s->moved = true;
     }
+    if (!far)
+        return;
+    s->told = s->taken;
+    mapped_pass(&s->whole, s->taken > KEEP_BEHIND ? s->taken - KEEP_BEHIND : 0);
     if (s->progress)
         s->progress(s->context, s->taken, s->size);
 }

@@ -7,6 +7,7 @@
 #ifndef SONDE_SOURCE_H
 #define SONDE_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -44,6 +45,10 @@ int source_read(struct source *s, void *data, size_t len, struct error *err);
 /* The same from any place of a plain file or of memory, without consuming: 1, or 0 if the source is
  * no such thing (a pipe, compressed) or ends before. */
 int source_at(struct source *s, uint64_t offset, void *data, size_t len);
+/* All of a plain file or of memory, as long as the source lives; NULL if it is no such thing. A
+ * file that is cut short meanwhile reads as zeros from there on, and source_was_cut says so. */
+const uint8_t *source_whole(struct source *s, uint64_t *size);
+bool source_was_cut(const struct source *s);
 /* Goes on at `offset` of a source that source_at can read. */
 void source_seek(struct source *s, uint64_t offset);
 int source_skip(struct source *s, uint64_t len, struct error *err);

@@ -85,25 +85,31 @@ void profile_frame_locate(struct profile *p, uint32_t frame, const struct profil
         *vector_push(&p->locations) = at[i];
 }
 
-static uint64_t stack_hash_at(const void *stacks, size_t i)
-{
-    const struct profile_stack *s = (const struct profile_stack *)stacks + i;
-    return hash_mix(s->parent, s->frame);
-}
-
 uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame)
 {
     struct profile_index *index = &p->stack_index;
-    if (profile_index_is_full(index, p->stacks.len))
-        profile_index_grow(index, p->stacks.len, stack_hash_at, p->stacks.data);
-    size_t at = hash_mix(parent, frame) & index->mask;
-    for (; index->slots[at]; at = (at + 1) & index->mask) {
-        const struct profile_stack *s = &p->stacks.data[index->slots[at] - 1];
-        if (s->parent == parent && s->frame == frame)
-            return index->slots[at] - 1;
+    /* Most stacks are made right after their parents, frame by frame. Such a one is found beside
+     * its parent, and so need not be in the index. */
+    uint32_t next = parent + 1;
+    if (next < p->stacks.len && p->stacks.data[next].parent == parent &&
+        p->stacks.data[next].frame == frame)
+        return next;
+    if (next == p->stacks.len) {
+        *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
+        return next;
     }
+    if (profile_index_is_full(index))
+        profile_index_grow(index);
+    uint64_t hash = hash_mix(parent, frame);
+    size_t at = profile_index_home(index, hash);
+    for (uint64_t slot; (slot = index->slots[at]); at = (at + 1) & index->mask) {
+        uint32_t known = profile_index_item(slot);
+        if (profile_index_may_be(slot, hash) && p->stacks.data[known].parent == parent &&
+            p->stacks.data[known].frame == frame)
+            return known;
+    }
+    profile_index_fill(index, at, hash, p->stacks.len);
     *vector_push(&p->stacks) = (struct profile_stack){.parent = parent, .frame = frame};
-    index->slots[at] = (uint32_t)p->stacks.len;
     return (uint32_t)p->stacks.len - 1;
 }
 

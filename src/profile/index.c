@@ -5,22 +5,25 @@
 
 #include "base/memory.h"
 
-#define SLOTS_MIN 1024
-#define SLOTS_EAGER ((size_t)1 << 22) /* up to here memory is cheaper than growing again */
+#define BITS_MIN 10
+#define EAGER ((size_t)1 << 20) /* up to here memory is cheaper than growing again */
 
-void profile_index_grow(struct profile_index *index, size_t items,
-                        uint64_t (*hash)(const void *vector, size_t item), const void *vector)
+void profile_index_grow(struct profile_index *index)
 {
-    size_t have = index->mask + 1, count = SLOTS_MIN;
-    if (index->mask)
-        count = have < SLOTS_EAGER ? have * 4 : have * 2;
-    free(index->slots);
-    index->slots = memory_array(count, sizeof *index->slots);
-    index->mask = count - 1;
-    for (size_t i = 0; i < items; i++) {
-        size_t at = hash(vector, i) & index->mask;
+    struct profile_index old = *index;
+    unsigned bits = BITS_MIN;
+    if (old.slots)
+        bits = 64 - old.shift + (old.mask < EAGER ? 2 : 1);
+    index->shift = 64 - bits;
+    index->mask = ((size_t)1 << bits) - 1;
+    index->slots = memory_array(index->mask + 1, sizeof *index->slots);
+    for (size_t i = 0; old.slots && i <= old.mask; i++) {
+        if (!old.slots[i])
+            continue;
+        size_t at = profile_index_home(index, old.slots[i]);
         while (index->slots[at])
             at = (at + 1) & index->mask;
-        index->slots[at] = (uint32_t)i + 1;
+        index->slots[at] = old.slots[i];
     }
+    free(old.slots);
 }

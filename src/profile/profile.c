@@ -8,7 +8,6 @@
 
 /* Samples in flight: enough to hide the memory's latency, few enough to stay in the first cache. */
 #define BATCH 32
-#define PROBES 3
 
 void profile_init(struct profile *p)
 {
@@ -118,20 +117,16 @@ static uint64_t cell_hash(uint32_t event, uint32_t thread, uint32_t stack)
     return hash_mix((uint64_t)event << 32 | thread, stack);
 }
 
-static uint64_t cell_hash_at(const void *cells, size_t i)
-{
-    const struct profile_cell *c = (const struct profile_cell *)cells + i;
-    return cell_hash(c->event, c->thread, c->stack);
-}
-
 /* The slot of the cell, or the free one where it would go; `hash` is that of its key. */
 static size_t cell_slot(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
                         uint64_t hash)
 {
     const struct profile_index *index = &p->cell_index;
-    size_t at = hash & index->mask;
-    for (; index->slots[at]; at = (at + 1) & index->mask) {
-        const struct profile_cell *c = &p->cells.data[index->slots[at] - 1];
+    size_t at = profile_index_home(index, hash);
+    for (uint64_t slot; (slot = index->slots[at]); at = (at + 1) & index->mask) {
+        if (!profile_index_may_be(slot, hash))
+            continue;
+        const struct profile_cell *c = &p->cells.data[profile_index_item(slot)];
         if (c->stack == stack && c->thread == thread && c->event == event)
             break;
     }
@@ -142,15 +137,15 @@ static struct profile_cell *cell_make(struct profile *p, uint32_t event, uint32_
                                       uint32_t stack, uint64_t hash)
 {
     struct profile_index *index = &p->cell_index;
-    if (profile_index_is_full(index, p->cells.len))
-        profile_index_grow(index, p->cells.len, cell_hash_at, p->cells.data);
+    if (profile_index_is_full(index))
+        profile_index_grow(index);
     size_t at = cell_slot(p, event, thread, stack, hash);
     if (!index->slots[at]) {
+        profile_index_fill(index, at, hash, p->cells.len);
         *vector_push(&p->cells) =
             (struct profile_cell){.event = event, .thread = thread, .stack = stack};
-        index->slots[at] = (uint32_t)p->cells.len;
     }
-    return &p->cells.data[index->slots[at] - 1];
+    return &p->cells.data[profile_index_item(index->slots[at])];
 }
 
 uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thread, uint32_t stack)
@@ -158,8 +153,8 @@ uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thr
     if (!p->cell_index.slots)
         return PROFILE_NONE;
     size_t at = cell_slot(p, event, thread, stack, cell_hash(event, thread, stack));
-    uint32_t found = p->cell_index.slots[at];
-    return found ? found - 1 : PROFILE_NONE;
+    uint64_t found = p->cell_index.slots[at];
+    return found ? profile_index_item(found) : PROFILE_NONE;
 }
 
 void profile_count(struct profile *p, uint32_t event, uint32_t thread, uint32_t stack,
@@ -179,16 +174,14 @@ static void count_batch(struct profile *p, const struct profile_sample *samples,
     for (size_t i = 0; i < count; i++) {
         hash[i] = cell_hash(samples[i].event, samples[i].thread, samples[i].stack);
         if (index->slots)
-            __builtin_prefetch(&index->slots[hash[i] & index->mask]);
+            __builtin_prefetch(&index->slots[profile_index_home(index, hash[i])]);
     }
     for (size_t i = 0; i < count && index->slots; i++) {
-        /* Of the cells on the way, most often the one looked for is among the first. */
-        for (size_t at = hash[i], end = at + PROBES; at < end; at++) {
-            uint32_t slot = index->slots[at & index->mask];
-            if (!slot)
-                break;
-            __builtin_prefetch(&p->cells.data[slot - 1]);
-        }
+        size_t at = profile_index_home(index, hash[i]);
+        while (index->slots[at] && !profile_index_may_be(index->slots[at], hash[i]))
+            at = (at + 1) & index->mask;
+        if (index->slots[at])
+            __builtin_prefetch(&p->cells.data[profile_index_item(index->slots[at])]);
     }
     for (size_t i = 0; i < count; i++) {
         const struct profile_sample *s = &samples[i];

@@ -169,8 +169,10 @@ struct profile_cost {
 
 /* Finds items of a vector by their contents; see index.h. */
 struct profile_index {
-    uint32_t *slots; /* item + 1, 0 is free */
+    uint64_t *slots; /* upper half of the hash, item + 1; 0 is free */
     size_t mask;     /* slots - 1, or 0 when empty */
+    size_t used;
+    unsigned shift; /* from a hash to its first slot */
 };
 
 struct profile {

@@ -130,6 +130,13 @@ static void close_runs(struct writer *w)
         close_run(w, &w->details[i], SECTION_VALUES, RECORD_DETAILS);
 }
 
+void writer_watch(struct writer *w, void (*progress)(void *context, uint64_t done, uint64_t size),
+                  void *context)
+{
+    w->progress = progress;
+    w->context = context;
+}
+
 int writer_flush(struct writer *w, struct error *err)
 {
     close_runs(w);
@@ -142,6 +149,8 @@ int writer_flush(struct writer *w, struct error *err)
     if (block.len && !w->failed && block_write(w->blocks, block.data, block.len, &w->failure))
         w->failed = true;
     text_release(&block);
+    if (w->progress)
+        w->progress(w->context, writer_bytes(w), 0);
     if (w->failed && err)
         *err = w->failure;
     return w->failed ? w->failure.fault : 0;

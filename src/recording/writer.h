@@ -49,6 +49,9 @@ struct writer_detail {
 int writer_new(const char *path, bool replace, struct writer **out, struct error *err);
 /* On a descriptor that is ours from now on: a socket, a test's file. */
 int writer_new_fd(int fd, struct writer **out, struct error *err);
+/* Called with the bytes written whenever there are more; `size` is always 0. */
+void writer_watch(struct writer *w, void (*progress)(void *context, uint64_t done, uint64_t size),
+                  void *context);
 int writer_flush(struct writer *w, struct error *err);
 /* Flushes, closes, frees. `complete` writes the end record with the end time. */
 int writer_free(struct writer *w, bool complete, uint64_t end, struct error *err);

@@ -51,6 +51,8 @@ struct writer {
     uint64_t samples, dropped;
     bool failed;
     struct error failure;
+    void (*progress)(void *context, uint64_t done, uint64_t size); /* or NULL */
+    void *context;
 };
 
 void writer_add_varint(struct text *t, uint64_t v);

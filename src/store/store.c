@@ -192,3 +192,27 @@ int store_counts(struct store *s, const struct store_query *q, store_count_fn *f
         return error_set(err, FAULT_USAGE, "the largest of what? Name an event");
     return s->ops->counts(s, q, fn, context, err);
 }
+
+struct free_number {
+    uint32_t last, gap; /* largest taken; first that is free after 2000 */
+};
+
+static int note_number(void *context, const struct job *job, struct error *err)
+{
+    struct free_number *f = context;
+    (void)err;
+    f->last = job->id;
+    if (f->gap == job->id)
+        f->gap++;
+    return 0;
+}
+
+int store_next_free(struct store *s, uint32_t *id, struct error *err)
+{
+    struct free_number f = {JOB_FIRST - 1, JOB_FIRST};
+    int rc = s->ops->job_list(s, note_number, &f, err);
+    *id = f.last < JOB_LAST ? f.last + 1 : f.gap;
+    if (!rc && *id > JOB_LAST)
+        rc = error_set(err, FAULT_LIMIT, "all numbers from 2001 to 9999 are taken");
+    return rc;
+}

@@ -16,6 +16,7 @@ enum symbol_kind symbol_kind_of(enum code_kind kind)
 struct naming {
     struct profile *profile;
     struct symbol_summary *summary;
+    const struct symbol_options *options;
 };
 
 static void on_answer(void *context, size_t module, uint32_t frame,
@@ -30,6 +31,8 @@ static void on_answer(void *context, size_t module, uint32_t frame,
     }
     profile_frame_locate(k->profile, frame, out, (uint32_t)n);
     k->summary->named++;
+    if (k->options->progress)
+        k->options->progress(k->options->context, k->summary->named, k->summary->asked);
 }
 
 static void gather(struct profile *p, const char *sysroot, bool again, struct symbol_batch *b)
@@ -60,7 +63,7 @@ int symbol_profile(struct profile *p, const char *sysroot, bool again,
     struct symbol_batch *b = symbol_batch_new(p->modules.len);
     gather(p, sysroot, again, b);
     summary->asked = symbol_batch_count(b);
-    struct naming k = {.profile = p, .summary = summary};
+    struct naming k = {.profile = p, .summary = summary, .options = options};
     int rc = symbol_batch_run(b, options, on_answer, &k, err);
     for (size_t i = 0; i < p->modules.len && !rc; i++) {
         const struct symbol_result *r = symbol_batch_result(b, i);
@@ -70,4 +73,17 @@ int symbol_profile(struct profile *p, const char *sysroot, bool again,
     p->symbolized |= summary->named > 0;
     symbol_batch_free(b);
     return rc;
+}
+
+void symbol_demangle_profile(struct profile *p)
+{
+    char plain[SYMBOL_TEXT_MAX];
+    for (size_t i = 0; i < p->functions.len; i++) {
+        struct profile_function *f = &p->functions.data[i];
+        const char *name = profile_text(p, f->name);
+        if (f->linkage || name[0] != '_' || !symbol_demangle(name, plain))
+            continue;
+        f->linkage = f->name;
+        f->name = profile_string(p, plain);
+    }
 }

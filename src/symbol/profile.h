@@ -18,4 +18,7 @@ int symbol_profile(struct profile *p, const char *sysroot, bool again,
                    const struct symbol_options *options, struct symbol_summary *summary,
                    struct error *err);
 
+/* Names that a linker knows, as other tools' files may give them, as people write them. */
+void symbol_demangle_profile(struct profile *p);
+
 #endif

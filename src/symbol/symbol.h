@@ -66,6 +66,9 @@ struct symbol_options {
     uint64_t memory_max;         /* address space of a child beyond this process's; 0: 4 GiB */
     unsigned cpu_seconds;        /* of a child; 0: 60 */
     unsigned wall_seconds;       /* of a child, downloads not counted; 0: 120 */
+    /* Called by symbol_profile as answers come in, or NULL. */
+    void (*progress)(void *context, uint64_t done, uint64_t all);
+    void *context;
 };
 
 /* One function at an address. Strings hold only during the call of emit. */

@@ -280,20 +280,28 @@ int rows_read_loaded(uint64_t bias, const void *phdrs, size_t phnum, struct rows
     return rc ? rc : -ENODATA;
 }
 
+static bool find_bias(const struct module *m, uint32_t flags, uint64_t start, uint64_t offset,
+                      uint64_t *bias)
+{
+    for (size_t i = 0; i < m->segment_count; i++) {
+        const Elf64_Phdr *p = segment(m, i);
+        uint64_t first = p->p_offset & PAGE_MASK;
+        if (p->p_type != PT_LOAD || (p->p_flags & flags) != flags || offset < first ||
+            offset - first >= p->p_filesz + (p->p_offset - first))
+            continue;
+        *bias = start - (p->p_vaddr - p->p_offset + offset);
+        return true;
+    }
+    return false;
+}
+
 int rows_read_bias(int fd, uint64_t start, uint64_t offset, uint64_t *bias)
 {
     struct module m = {.source = {.fd = fd}};
     int rc = open_module(&m);
-    bool found = false;
-    for (size_t i = 0; !rc && !found && i < m.segment_count; i++) {
-        const Elf64_Phdr *p = segment(&m, i);
-        uint64_t first = p->p_offset & PAGE_MASK;
-        if (p->p_type != PT_LOAD || !(p->p_flags & PF_X) || offset < first ||
-            offset - first >= p->p_filesz + (p->p_offset - first))
-            continue;
-        *bias = start - (p->p_vaddr - p->p_offset + offset);
-        found = true;
-    }
+    /* Code is mapped as such, but some tools join it with what is mapped before it. */
+    bool found =
+        !rc && (find_bias(&m, PF_X, start, offset, bias) || find_bias(&m, 0, start, offset, bias));
     close_module(&m);
     return rc || found ? rc : -ENODATA;
 }

@@ -71,25 +71,38 @@ static void write_all(const struct profile *p)
     }
 }
 
-static inline int read_format(const char *name, const uint8_t *data, size_t size)
+/* 0 or the fault, with its sentence; *empty: it succeeded, and there was nothing, nor a word of
+ * why. */
+static inline int read_soundly(const char *name, const uint8_t *data, size_t size, bool *empty,
+                               struct error *err)
 {
     struct import_options options = {.keep_samples = true};
     struct profile p;
     struct source *in;
-    struct error err = {0};
     const struct format *format = format_find(name);
-    if (source_from_memory(data, size, "input", &in, &err))
-        return 0;
+    *empty = false;
+    int rc = source_from_memory(data, size, "input", &in, err);
+    if (rc)
+        return rc;
     format->detect(data, size);
     profile_init(&p);
-    int rc = format->read(in, &options, &p, &err);
-    check(!rc || err.text[0]);
+    rc = format->read(in, &options, &p, err);
+    check(!rc || err->text[0]);
     if (!rc) {
         check_profile(&p);
         write_all(&p);
+        *empty = !p.cells.len && !p.spans.len && !p.notes.len && !p.losses.len;
     }
     profile_release(&p);
     source_free(in);
+    return rc;
+}
+
+static inline int read_format(const char *name, const uint8_t *data, size_t size)
+{
+    struct error err = {0};
+    bool empty;
+    read_soundly(name, data, size, &empty, &err);
     return 0;
 }
 

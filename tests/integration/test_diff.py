@@ -64,6 +64,96 @@ def test_same_program_twice_does_not_fail(sonde, target, tmp_path):
     assert done.status == 0, done
 
 
+PROGRAM = """
+#include <time.h>
+{above}
+namespace work {{
+volatile unsigned long sum;
+__attribute__((noinline)) void steady(int n) {{ while (n--) sum = sum * 31 + 7; }}
+{functions}
+}}
+int main() {{
+    timespec t;
+    do {{
+        work::steady(600000);
+        {calls}
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    }} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < {milliseconds});
+}}
+"""
+BURN = "__attribute__((noinline)) void {}(int n) {{ while (n--) sum = sum * 33 + 5; }}"
+
+
+@pytest.fixture(scope="module")
+def builds(sonde_path, tmp_path_factory):
+    """One program in two builds, in other folders, at other addresses, with its lines moved: what
+    `before` did is gone, `after` is new, and the second ran twice as long."""
+    if not shutil.which("c++"):
+        pytest.skip("there is no compiler here")
+    folder, made = tmp_path_factory.mktemp("builds"), []
+    for name, gone, above, flag, milliseconds in (
+            ("one", "before", "", "-pie", 500),
+            ("two", "after", "// moved\n// down\nint spare[4096] = {1};", "-no-pie", 1000)):
+        place = folder / name / "bin"
+        place.mkdir(parents=True)
+        (place / "app.cc").write_text(PROGRAM.format(
+            above=above, functions=BURN.format(gone), calls=f"work::{gone}(300000);",
+            milliseconds=milliseconds))
+        subprocess.run(["c++", "-g", "-O1", flag, "-o", place / "app", place / "app.cc"], check=True)
+        made.append(folder / f"{name}.sonde")
+        subprocess.run([sonde_path, "run", "-o", made[-1], "--", place / "app"], check=True,
+                       capture_output=True, timeout=120,
+                       env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "SONDE_CONF": ""})
+    return made
+
+
+def rows_of(sonde, builds, kind, *options):
+    done = sonde("diff", *builds, "--json", *options)
+    assert done.status == 0, done
+    return [row for row in done.json["sections"][kind]["rows"] if row.get("module") == "app"]
+
+
+def test_two_builds_by_function(sonde, builds):
+    rows = {row["name"]: row for row in rows_of(sonde, builds, "functions")}
+    assert rows["work::before(int)"]["state"] == "gone"
+    assert rows["work::after(int)"]["state"] == "new"
+    steady = rows["work::steady(int)"]
+    assert not steady.get("state") and not rows["main"].get("state")
+    # Two thirds of either run, however long it was: durations differ, so shares are compared.
+    assert abs(steady["self_points"]) < 10, steady
+    assert steady["samples_before"] > 50 and steady["samples_after"] > 100, steady
+
+
+def test_two_builds_by_line_and_stack(sonde, builds):
+    lines = [row for row in rows_of(sonde, builds, "lines", "--lines") if "steady" in row["name"]]
+    assert lines and all(not row.get("state") for row in lines), lines
+    stacks = {row["name"].rpartition(";main;")[2]: row.get("state") or "both"
+              for row in rows_of(sonde, builds, "stacks", "--stacks")}
+    assert {name: stacks.get(name) for name in
+            ("work::steady(int)", "work::before(int)", "work::after(int)")} == \
+        {"work::steady(int)": "both", "work::before(int)": "gone", "work::after(int)": "new"}
+
+
+def test_measures(sonde, builds):
+    """As recorded the second has twice as much; per second, and as shares, they are alike."""
+    change = {}
+    for per in ("run", "second", "share"):
+        rows = {row["name"]: row for row in rows_of(sonde, builds, "functions", "--per", per)}
+        change[per] = rows["work::steady(int)"]["self_relative"]
+    assert change["run"] > 60 and abs(change["share"]) < 20, change
+    automatic = sonde("diff", *builds).stdout
+    assert "share" in automatic, automatic
+
+
+def test_refuses_other_events_and_modes(sonde, builds, folded, tmp_path):
+    done = sonde("diff", builds[0], folded("x.folded", main__hot=5))
+    assert done.status == 1 and "counts cpu" in done.stderr and "counts samples" in done.stderr
+    heap = sonde("diff", builds[0], builds[1], "--event", "heap:live")
+    assert heap.status == 1 and not heap.stdout, heap
+    anyway = sonde("diff", builds[0], folded("x.folded", main__hot=5), "--anyway")
+    assert anyway.status == 0 and "hardly compare" in anyway.stdout, anyway
+
+
 def test_refuses_other_rates(sonde, target, tmp_path):
     for name, rate in (("a", "99"), ("b", "499")):
         sonde("run", "-o", tmp_path / f"{name}.sonde", "--rate", rate, "--", target("shares"))

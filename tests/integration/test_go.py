@@ -71,10 +71,10 @@ def profiles(tmp_path_factory):
     return folder
 
 
-def top(pprof, path, index, unit):  # noqa: F811
+def top(pprof, path, index, unit, *inlines):  # noqa: F811
     """{function: (flat, cum)}."""
     text = pprof("-top", f"-sample_index={index}", f"-unit={unit}", "-nodecount=100000",
-                 "-nodefraction=0", "-noinlines", path)
+                 "-nodefraction=0", *(inlines or ("-noinlines",)), path)
     rows = re.findall(r"^\s*(-?\d+)\S*\s+\S+%\s+\S+%\s+(-?\d+)\S*\s+\S+%\s+(.+)$", text, re.M)
     return {name.strip(): (int(flat), int(cum)) for flat, cum, name in rows}
 

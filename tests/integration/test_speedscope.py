@@ -1,12 +1,15 @@
 """speedscope itself, fetched for the test, opens what sonde writes; without a network it is skipped."""
 
 import base64
+import copy
+import json
 import shutil
 import subprocess
 import tarfile
 
 import pytest
 
+import speedscope_rules
 from browser import Browser, find
 from test_export import recording  # noqa: F401 (a fixture)
 
@@ -15,8 +18,6 @@ from test_export import recording  # noqa: F401 (a fixture)
 def speedscope(tmp_path_factory):
     """The folder of speedscope's page."""
     folder = tmp_path_factory.mktemp("speedscope")
-    if not find():
-        pytest.skip("there is no chromium here")
     if not shutil.which("npm"):
         pytest.skip("there is no npm here")
     try:
@@ -29,7 +30,51 @@ def speedscope(tmp_path_factory):
     return folder / "package/dist/release"
 
 
+@pytest.fixture
+def file(sonde, recording):  # noqa: F811
+    return sonde("export", recording, "-f", "speedscope").json
+
+
+DAMAGES = {
+    "schema": lambda file: file.update({"$schema": "https://example.org/"}),
+    "no frames": lambda file: file["shared"].pop("frames"),
+    "nameless frame": lambda file: file["shared"]["frames"][0].pop("name"),
+    "unit": lambda file: file["profiles"][0].update(unit="samples"),
+    "type": lambda file: file["profiles"][0].update(type="counted"),
+    "weights": lambda file: file["profiles"][0]["weights"].append("1"),
+    "stack": lambda file: file["profiles"][0]["samples"].insert(0, 7),
+}
+
+
+@pytest.mark.parametrize("event", ["cpu", "page-faults", "alloc_space"])
+def test_rules_of_the_schema(sonde, recording, event):  # noqa: F811
+    """Every event, and so every unit, makes a file that keeps the rules."""
+    done = sonde("export", recording, "-f", "speedscope", "--event", event)
+    assert done.status == 0, done
+    speedscope_rules.check(done.json)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_rules_can_be_broken(file, damage):
+    broken = copy.deepcopy(file)
+    DAMAGES[damage](broken)
+    with pytest.raises((AssertionError, KeyError, TypeError)):
+        speedscope_rules.check(broken)
+
+
+def test_published_schema(file, speedscope):
+    """The schema that speedscope itself ships agrees, and would notice."""
+    schema = json.loads((speedscope / "file-format-schema.json").read_text())
+    assert speedscope_rules.faults(schema, schema, file) == []
+    for damage in DAMAGES.values():
+        broken = copy.deepcopy(file)
+        damage(broken)
+        assert speedscope_rules.faults(schema, schema, broken), damage
+
+
 def test_speedscope_opens_it(sonde, recording, speedscope, tmp_path):  # noqa: F811
+    if not find():
+        pytest.skip("there is no chromium here")
     made = sonde("export", recording, "-f", "speedscope")
     assert made.status == 0, made
     data = base64.b64encode(made.stdout.encode()).decode()

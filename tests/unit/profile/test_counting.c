@@ -38,6 +38,17 @@ static void test_stacks_are_found_again(void **state)
     profile_release(&p);
 }
 
+/* Of one name in modules that differ in the last bit alone: two functions, not one. */
+static void test_functions_of_neighbours(void **state)
+{
+    (void)state;
+    struct profile p;
+    profile_init(&p);
+    for (uint32_t module = 0; module < 64; module++)
+        assert_int_equal(profile_function_add(&p, "_start", "", "", 0, module), module);
+    profile_release(&p);
+}
+
 static void test_many_at_once_is_one_by_one(void **state)
 {
     (void)state;
@@ -89,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stacks_are_found_again),
+        cmocka_unit_test(test_functions_of_neighbours),
         cmocka_unit_test(test_many_at_once_is_one_by_one),
         cmocka_unit_test(test_an_empty_profile_has_no_cells),
     };
