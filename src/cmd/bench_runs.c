@@ -269,6 +269,8 @@ int bench_run(struct bench_runs *r, struct benchmark *b, struct error *err)
         if (!rc && r->functions)
             rc = one_round(r, b, true, false, i, &random, err);
         done += r->functions ? n : 0;
+        if (!rc && r->round)
+            rc = r->round(r->context, b, i, err);
     }
     show_progress(r, all, all, start);
     for (size_t i = 0; i < n && r->functions; i++)
