@@ -110,6 +110,27 @@ void jobs_send(struct http_request *q, int status, struct json *json)
     json_release(json);
 }
 
+bool jobs_begin(struct jobs_reply *r, struct http_request *q, struct jobs *j)
+{
+    *r = (struct jobs_reply){.request = q, .jobs = j, .store = jobs_store(q, j)};
+    if (!r->store)
+        return false;
+    json_init(&r->json, NULL, NULL);
+    json_open_object(&r->json);
+    return true;
+}
+
+void jobs_end(struct jobs_reply *r, int status, int rc)
+{
+    while (r->json.depth)
+        json_end(&r->json);
+    if (rc)
+        json_release(&r->json);
+    else
+        jobs_send(r->request, status, &r->json);
+    jobs_close(r->request, r->jobs, r->store, rc, &r->error);
+}
+
 static void put_job(struct json *json, const struct job *job)
 {
     json_put_uint(json, "id", job->id);
@@ -130,24 +151,12 @@ static int list_job(void *context, const struct job *job, struct error *err)
 
 void jobs_list(struct http_request *q, void *context)
 {
-    struct store *s = jobs_store(q, context);
-    struct error err = {0};
-    struct json json;
-    if (!s)
+    struct jobs_reply r;
+    if (!jobs_begin(&r, q, context))
         return;
-    json_init(&json, NULL, NULL);
-    json_open_object(&json);
-    json_key(&json, "jobs");
-    json_open_array(&json);
-    int rc = s->ops->job_list(s, list_job, &json, &err);
-    if (!rc) {
-        json_end(&json);
-        json_end(&json);
-        jobs_send(q, 200, &json);
-    } else {
-        json_release(&json);
-    }
-    jobs_close(q, context, s, rc, &err);
+    json_key(&r.json, "jobs");
+    json_open_array(&r.json);
+    jobs_end(&r, 200, r.store->ops->job_list(r.store, list_job, &r.json, &r.error));
 }
 
 static int parse_job(struct http_request *q, struct job *job, struct error *err)
@@ -202,25 +211,18 @@ void jobs_create(struct http_request *q, void *context)
 {
     struct error err = {0};
     struct job job = {0};
+    struct jobs_reply r;
     if (parse_job(q, &job, &err)) {
         http_reply_fault(q, &err);
         return;
     }
-    struct store *s = jobs_store(q, context);
-    if (!s)
+    if (!jobs_begin(&r, q, context))
         return;
-    int rc = create(s, context, &job, &err);
-    if (!rc) {
-        struct json json;
-        json_init(&json, NULL, NULL);
-        json_open_object(&json);
-        put_job(&json, &job);
-        json_end(&json);
-        jobs_send(q, 201, &json);
-    }
-    jobs_close(q, context, s, rc == FAULT_USAGE ? 0 : rc, &err);
+    int rc = create(r.store, context, &job, &r.error);
+    put_job(&r.json, &job);
+    jobs_end(&r, 201, rc);
     if (rc == FAULT_USAGE)
-        http_reply_error(q, 409, "%s", err.text);
+        http_reply_error(q, 409, "%s", r.error.text);
 }
 
 static int list_event(void *context, const struct store_event *e, struct error *err)
@@ -236,28 +238,18 @@ static int list_event(void *context, const struct store_event *e, struct error *
 void jobs_show(struct http_request *q, void *context)
 {
     uint32_t id;
-    struct store *s = jobs_id(q, &id) ? jobs_store(q, context) : NULL;
-    struct error err = {0};
+    struct jobs_reply r;
     struct job job;
-    if (!s)
+    if (!jobs_id(q, &id) || !jobs_begin(&r, q, context))
         return;
-    int rc = s->ops->job_get(s, id, &job, &err);
+    int rc = r.store->ops->job_get(r.store, id, &job, &r.error);
     if (!rc) {
-        struct json json;
-        json_init(&json, NULL, NULL);
-        json_open_object(&json);
-        put_job(&json, &job);
-        json_key(&json, "events");
-        json_open_array(&json);
-        rc = s->ops->events(s, id, list_event, &json, &err);
-        json_end(&json);
-        json_end(&json);
-        if (rc)
-            json_release(&json);
-        else
-            jobs_send(q, 200, &json);
+        put_job(&r.json, &job);
+        json_key(&r.json, "events");
+        json_open_array(&r.json);
+        rc = r.store->ops->events(r.store, id, list_event, &r.json, &r.error);
     }
-    jobs_close(q, context, s, rc, &err);
+    jobs_end(&r, 200, rc);
 }
 
 void jobs_remove(struct http_request *q, void *context)
