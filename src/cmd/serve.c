@@ -17,6 +17,9 @@
 #include "serve/access_log.h"
 #include "serve/jobs.h"
 
+#define ANSWERS_MAX                                                                                \
+    ((size_t)32 << 20) /* bytes of answers that are kept for when the store is away */
+
 struct serve_options {
     const char *bind, *store, *data, *tls_cert, *tls_key, *log, *role, *name;
     struct option_list hosts;
@@ -312,6 +315,8 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
     if (rc)
         return rc;
     s->jobs.server = s->server;
+    s->jobs.recall = recall_new(ANSWERS_MAX);
+    s->jobs.base = base;
     s->jobs.rows_max = o->rows_max;
     s->jobs.started = clock_now();
     http_server_routes(s->server, jobs_routes, jobs_route_count(), &s->jobs);
@@ -352,6 +357,7 @@ static int run_server(struct serving *s, const struct serve_options *o, struct e
         for (int i = 0; i < 2; i++)
             event_free(s->signals[i]);
     }
+    jobs_stop(&s->jobs);
     http_server_free(s->server);
     event_base_free(base);
     return rc;
@@ -373,6 +379,7 @@ static int serve(struct invocation *inv, const char *folder)
     if (!rc)
         rc = run_server(&s, o, &inv->error);
     ledger_free(s.jobs.ledger);
+    recall_free(s.jobs.recall);
     access_free(s.access);
     free(tokens);
     if (o->log && s.log >= 0)

@@ -136,6 +136,10 @@ void http_reply_shared(struct http_request *q, int status, const char *type, con
 /* Another header; values with control characters are left out. */
 void http_reply_header(struct http_request *q, const char *name, const char *value);
 
+/* What was said so far, if it is text of the request's own; false otherwise. */
+bool http_said(const struct http_request *q, int *status, const char **type, const char **data,
+               size_t *len);
+
 /* The handler returns without an answer; http_done sends what was said meanwhile, exactly once. If
  * the client has gone, http_done frees what is left all the same. */
 void http_hold(struct http_request *q);

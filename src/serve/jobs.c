@@ -26,7 +26,7 @@ const struct http_route jobs_routes[] = {
     {HTTP_GET, "/api/compare", HTTP_ROLE_READ, jobs_compare, .threaded = true},
     {HTTP_POST, "/ingest", HTTP_ROLE_WRITE, jobs_ingest, .threaded = true},
     {HTTP_GET, "/debug/pprof", HTTP_ROLE_READ, jobs_pprof_index, .threaded = true},
-    {HTTP_GET, "/debug/pprof/{kind}", HTTP_ROLE_READ, jobs_pprof, .threaded = true},
+    {HTTP_GET, "/debug/pprof/{kind}", HTTP_ROLE_READ, jobs_pprof, .threaded = false},
     {HTTP_GET, "/metrics", HTTP_ROLE_READ, jobs_metrics, .threaded = true},
     {HTTP_GET, "/healthz", HTTP_ROLE_NONE, jobs_health, .threaded = true},
 };
@@ -85,12 +85,72 @@ bool jobs_number(struct http_request *q, const char *key, uint64_t max, uint64_t
     return true;
 }
 
+/* The path and all that changes what is read. */
+static void question_of(const struct http_request *q, struct text *out)
+{
+    static const char *const keys[] = {"event", "top", "from", "to", "a", "b", "job", "format"};
+    text_add(out, http_path(q));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *value = http_query(q, keys[i]);
+        if (value)
+            text_format(out, "\n%s=%s", keys[i], value);
+    }
+}
+
+static bool is_reading(const struct http_request *q)
+{
+    return http_method(q) == HTTP_GET || http_method(q) == HTTP_HEAD;
+}
+
+static void keep_answer(struct http_request *q, struct jobs *j)
+{
+    struct text question = TEXT_INIT;
+    const char *type, *data;
+    size_t len;
+    int status;
+    if (!j->recall)
+        return;
+    if (http_method(q) == HTTP_DELETE) {
+        recall_forget(j->recall);
+    } else if (is_reading(q) && http_said(q, &status, &type, &data, &len) && status == 200) {
+        question_of(q, &question);
+        recall_keep(j->recall, question.data, type, data, len);
+    }
+    text_release(&question);
+}
+
+/* While the engine is away, what was answered before to the same question is said again. */
+static bool answer_again(struct http_request *q, struct jobs *j)
+{
+    struct text question = TEXT_INIT, body = TEXT_INIT;
+    uint64_t age = 0;
+    char seconds[24];
+    if (!j->recall || !is_reading(q))
+        return false;
+    question_of(q, &question);
+    const char *type = recall_find(j->recall, question.data, &body, &age);
+    if (type) {
+        snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)(age / 1000000000));
+        http_reply_header(q, "Sonde-Stale", seconds);
+        http_reply_text(q, 200, type, &body);
+    }
+    text_release(&question);
+    text_release(&body);
+    return type != NULL;
+}
+
+static void fail(struct http_request *q, struct jobs *j, const struct error *err)
+{
+    if (err->fault != FAULT_SYSTEM || !answer_again(q, j))
+        jobs_refuse(q, err);
+}
+
 struct store *jobs_store(struct http_request *q, struct jobs *j)
 {
     struct error err = {0};
     struct store *s = ledger_borrow(j->ledger, &err);
     if (!s)
-        jobs_refuse(q, &err);
+        fail(q, j, &err);
     return s;
 }
 
@@ -99,7 +159,9 @@ void jobs_close(struct http_request *q, struct jobs *j, struct store *s, int rc,
 {
     ledger_return(j->ledger, s, rc == FAULT_SYSTEM || rc == FAULT_INPUT);
     if (rc)
-        jobs_refuse(q, err);
+        fail(q, j, err);
+    else
+        keep_answer(q, j);
 }
 
 void jobs_send(struct http_request *q, int status, struct json *json)

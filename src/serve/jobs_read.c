@@ -57,7 +57,7 @@ static void answer_table(struct http_request *q, struct jobs *j, const struct st
     int rc = store_counts(s, query, jobs_table_take, &t, &err);
     if (!rc) {
         if (!query->top)
-            jobs_table_sort(&t);
+            jobs_table_sort(&t, false);
         send_table(q, query->job, &t, format);
     }
     jobs_close(q, j, s, rc, &err);
@@ -74,7 +74,7 @@ void jobs_profile(struct http_request *q, void *context)
     if (!format || !*format || !strcmp(format, "json") || !strcmp(format, "csv"))
         answer_table(q, context, &query, format);
     else
-        jobs_export_answer(q, context, &query, format);
+        jobs_export_answer(q, context, &query, format, NULL);
 }
 
 static int put_point(void *context, const struct store_point *p, struct error *err)
@@ -215,11 +215,15 @@ void jobs_compare(struct http_request *q, void *context)
     struct store *s = jobs_store(q, j);
     if (!s)
         return;
+    /* All of both: what is among the largest of one has its value in the other as well. */
+    size_t top = query.top;
+    query.top = 0;
     int rc = take_job(s, a, &query, &t, &err);
     if (!rc)
         rc = take_job(s, b, &query, &t, &err);
     if (!rc) {
-        jobs_table_sort(&t);
+        jobs_table_sort(&t, true);
+        jobs_table_cut(&t, top);
         send_table(q, (uint32_t)a, &t, http_query(q, "format"));
     }
     jobs_close(q, j, s, rc, &err);

@@ -58,13 +58,14 @@ def test_two_servers_one_engine(engine, serve):
     pair[0].ask("/api/jobs/2200", status=404)
 
 
-def test_redis_away(serve, tmp_path):
+def test_redis_away(serve, sonde, tmp_path):
     """Acknowledgements go on while Redis is gone, and everything is there once it is back."""
     redis = Redis(tmp_path / "redis")
     try:
         server = serve(store=redis.url)
         server.ask("/api/jobs", {"id": 2001})
         server.push(2001, "before", {"f": 1})
+        assert "Sonde-Stale" not in server.raw("/api/jobs/2001/profile")[1]
         redis.kill()
         for number in range(10):
             answer = server.push(2001, f"away{number}", {"f": 1})
@@ -72,6 +73,11 @@ def test_redis_away(serve, tmp_path):
         assert server.ask("/healthz")["status"] == "stale"
         assert server.ask("/healthz")["waiting"] == 10
         server.ask("/api/jobs", status=503)
+        status, headers, body = server.raw("/api/jobs/2001/profile")  # as it was known
+        assert status == 200 and int(headers["Sonde-Stale"]) >= 0
+        assert b'"values":[1]' in body
+        stale = sonde("job", "show", "2001", "--profile", "--server", server.url)
+        assert "is away" in stale.stderr and "f" in stale.stdout, stale
         server.kill()  # what was acknowledged outlives the server too
         server.start()
         server.wait()
