@@ -14,6 +14,7 @@
 const struct http_route jobs_routes[] = {
     {HTTP_GET, "/api/jobs", HTTP_ROLE_READ, jobs_list, .threaded = true},
     {HTTP_POST, "/api/jobs", HTTP_ROLE_WRITE, jobs_create, .threaded = true, .body_max = SMALL},
+    {HTTP_GET, "/api/jobs/live", HTTP_ROLE_READ, jobs_live, .threaded = false},
     {HTTP_GET, "/api/jobs/{id}", HTTP_ROLE_READ, jobs_show, .threaded = true},
     {HTTP_DELETE, "/api/jobs/{id}", HTTP_ROLE_WRITE, jobs_remove, .threaded = true},
     {HTTP_POST, "/api/jobs/{id}/batches", HTTP_ROLE_WRITE, jobs_push, .threaded = true},
@@ -139,6 +140,11 @@ static bool answer_again(struct http_request *q, struct jobs *j)
     return type != NULL;
 }
 
+static bool is_gone(void *context)
+{
+    return http_gone(context);
+}
+
 static void fail(struct http_request *q, struct jobs *j, const struct error *err)
 {
     if (err->fault != FAULT_SYSTEM || !answer_again(q, j))
@@ -151,6 +157,11 @@ struct store *jobs_store(struct http_request *q, struct jobs *j)
     struct store *s = ledger_borrow(j->ledger, &err);
     if (!s)
         fail(q, j, &err);
+    else if (is_reading(q))
+        s->patience =
+            (struct store_patience){.until = j->query_time ? clock_now() + j->query_time : 0,
+                                    .gone = is_gone,
+                                    .context = q};
     return s;
 }
 

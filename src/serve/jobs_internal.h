@@ -34,6 +34,7 @@ void jobs_end(struct jobs_reply *r, int status, int rc);
 /* Stores the batch and answers; releases it. */
 void jobs_add(struct http_request *q, struct jobs *j, struct batch *b);
 
+http_handler_fn jobs_live;
 http_handler_fn jobs_list, jobs_create, jobs_show, jobs_remove;
 http_handler_fn jobs_push, jobs_push_profile, jobs_ingest;
 http_handler_fn jobs_profile, jobs_curve, jobs_bench, jobs_recordings, jobs_recording, jobs_compare;

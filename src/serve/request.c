@@ -301,6 +301,11 @@ void http_reply_text(struct http_request *q, int status, const char *type, struc
     text_init(body);
 }
 
+bool http_gone(const struct http_request *q)
+{
+    return __atomic_load_n(&q->gone, __ATOMIC_RELAXED);
+}
+
 bool http_said(const struct http_request *q, int *status, const char **type, const char **data,
                size_t *len)
 {

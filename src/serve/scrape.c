@@ -166,6 +166,9 @@ void jobs_pprof(struct http_request *q, void *context)
 
 void jobs_stop(struct jobs *j)
 {
+    ledger_listen(j->ledger, NULL, NULL);
+    stream_free(j->stream);
+    j->stream = NULL;
     j->stopping = true;
     for (struct scrape *c = j->scrapes, *next; c; c = next) {
         next = c->next;

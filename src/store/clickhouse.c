@@ -190,30 +190,6 @@ static uint64_t random_number(void)
     return n;
 }
 
-struct free_number {
-    uint32_t last, gap; /* largest taken; first that is free after 2000 */
-};
-
-static int note_number(void *context, const struct job *job, struct error *err)
-{
-    struct free_number *f = context;
-    (void)err;
-    f->last = job->id;
-    if (f->gap == job->id)
-        f->gap++;
-    return 0;
-}
-
-static int next_free(struct store *s, uint32_t *id, struct error *err)
-{
-    struct free_number f = {JOB_FIRST - 1, JOB_FIRST};
-    int rc = clickhouse_job_list(s, note_number, &f, err);
-    *id = f.last < JOB_LAST ? f.last + 1 : f.gap;
-    if (!rc && *id > JOB_LAST)
-        rc = error_set(err, FAULT_LIMIT, "all numbers from 2001 to 9999 are taken");
-    return rc;
-}
-
 static int job_create(struct store *s, struct job *job, struct error *err)
 {
     struct clickhouse *c = CLICKHOUSE_OF(s);
@@ -223,7 +199,7 @@ static int job_create(struct store *s, struct job *job, struct error *err)
     for (const char *at = job->info; *at; at++)
         text_format(&info, "%02X", (unsigned char)*at);
     do {
-        rc = any ? next_free(s, &job->id, err) : 0;
+        rc = any ? store_next_free(s, &job->id, err) : 0;
         if (!rc)
             rc = clickhouse_format(c, NULL, err,
                                    "CREATE TABLE %s.job_%u (uid String DEFAULT '%" PRIu64

@@ -178,30 +178,6 @@ static int ping(struct store *s, struct error *err)
     return rc;
 }
 
-struct free_number {
-    uint32_t last, gap; /* largest taken; first that is free after 2000 */
-};
-
-static int note_number(void *context, const struct job *job, struct error *err)
-{
-    struct free_number *f = context;
-    (void)err;
-    f->last = job->id;
-    if (f->gap == job->id)
-        f->gap++;
-    return 0;
-}
-
-static int next_free(struct store *s, uint32_t *id, struct error *err)
-{
-    struct free_number f = {JOB_FIRST - 1, JOB_FIRST};
-    int rc = redis_job_list(s, note_number, &f, err);
-    *id = f.last < JOB_LAST ? f.last + 1 : f.gap;
-    if (!rc && *id > JOB_LAST)
-        rc = error_set(err, FAULT_LIMIT, "all numbers from 2001 to 9999 are taken");
-    return rc;
-}
-
 /* First into the list, where a number without a job does no harm, then the job. */
 static int claim(struct redis_net *l, const struct job *job, long long *won, struct error *err)
 {
@@ -228,7 +204,7 @@ static int job_create(struct store *s, struct job *job, struct error *err)
     bool any = !job->id;
     for (;;) {
         long long won = 0;
-        int rc = any ? next_free(s, &job->id, err) : 0;
+        int rc = any ? store_next_free(s, &job->id, err) : 0;
         if (!rc)
             rc = claim(REDIS_OF(s), job, &won, err);
         if (rc || won)

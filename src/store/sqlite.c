@@ -13,7 +13,8 @@
 #include "base/memory.h"
 #include "store/sqlite_internal.h"
 
-#define BUSY_MS 5000
+#define BUSY_MS 2000 /* for another program to let go of the file; then there is the journal */
+#define STEPS_BETWEEN_LOOKS 100000 /* of SQLite's machine: some milliseconds */
 
 static const char schema[] =
     "PRAGMA journal_mode = WAL;"
@@ -140,6 +141,8 @@ int sqlite_fault(struct sqlite_store *s, const char *doing, struct error *err)
 {
     int code = sqlite3_errcode(s->db) & 0xff;
     const char *why = sqlite3_errmsg(s->db);
+    if (code == SQLITE_INTERRUPT && store_go_on(&s->store, err))
+        return err->fault;
     if (code == SQLITE_FULL)
         return error_set(err, FAULT_LIMIT, "cannot %s: no room on the disk of %s; free some", doing,
                          s->path);
@@ -246,6 +249,14 @@ static void note(sqlite3_context *context, int count, sqlite3_value **values)
     sqlite3_result_int64(context, s->noted);
 }
 
+/* Asked during long statements: other than 0 ends them. */
+static int is_unwanted(void *context)
+{
+    const struct sqlite_store *s = context;
+    struct error ignored = {0};
+    return store_go_on(&s->store, &ignored);
+}
+
 static int open_store(const char *url, struct store **out, struct error *err)
 {
     const char *path = url + strlen("sqlite:");
@@ -266,8 +277,10 @@ static int open_store(const char *url, struct store **out, struct error *err)
     if (!code)
         code = sqlite3_create_function(s->db, "sonde_note", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
                                        note, NULL, NULL);
-    if (!code)
+    if (!code) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
+        sqlite3_progress_handler(s->db, STEPS_BETWEEN_LOOKS, is_unwanted, s);
+    }
     rc = code ? sqlite_fault(s, "open the store", err) : make_tables(s, err);
     umask(mask);
     if (rc)

@@ -23,4 +23,8 @@ void store_url_release(struct store_url *u);
 /* Start of the interval that a point of `time` belongs to now; both in s. */
 uint64_t store_point_start(uint64_t time, uint64_t now);
 
+/* The number after the largest that is taken, or the first gap; for engines that do not find it by
+ * themselves. Somebody else may take it meanwhile. */
+int store_next_free(struct store *s, uint32_t *id, struct error *err);
+
 #endif
