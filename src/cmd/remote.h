@@ -45,8 +45,8 @@ int remote_flush(struct remote *r, struct remote_pushed *done, struct error *err
 /* One batch alone, without the spool: 0, or the fault. */
 int remote_push_now(struct remote *r, uint32_t job, const struct batch *b, struct error *err);
 
-/* Is the job there? FAULT_MISSING says how to make it. A server that is away is no fault, but unless
- * `quiet` it is told that `what` waits on disk. */
+/* Is the job there? FAULT_MISSING says how to make it. A server that is away is no fault, but
+ * unless `quiet` it is told that `what` waits on disk. */
 int remote_check_job(struct remote *r, uint32_t job, const char *what, bool quiet,
                      struct error *err);
 /* One sentence on what became of pushes by the command `who`: `waiting` parts are on disk. */

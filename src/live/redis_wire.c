@@ -12,8 +12,7 @@
 
 #define WAITING_MAX 32
 #define RETRY_MIN 250  /* ms */
-#define RETRY_MAX 2000 /* ms: who watches does not want to wait longer for a server that is back   \
-                        */
+#define RETRY_MAX 2000 /* ms */
 
 struct redis_wire {
     struct redis_wire_options options;

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import pytest
 import yaml
@@ -151,6 +152,9 @@ def test_benchmarks_have_a_history(sonde, at, target):
     missing = sonde("bench", "-n", "1", "--job", "2002", "--", "true")
     assert missing.status == 1 and "no job 2002" in missing.stderr
     assert sonde("bench", "-n", "1", "--to", at.url, "--", "true").status == 2
+    shown = sonde("job", "show", "2001", "--bench").stdout
+    medians = shown.partition("Medians")[2].partition("Runs")[0].splitlines()[1:]
+    assert [line.split()[:2] for line in medians if line.strip()] == [["3", "old"], ["3", "new"]] * 2, shown
 
 
 def test_counts_are_added(sonde, at, tmp_path):
@@ -194,12 +198,15 @@ def test_server_away(sonde, at, tmp_path):
 def test_run_streams(sonde, at, started, sonde_path, tmp_path, recording):
     """What a program does is at the server while it still runs; the sum at the end is exact."""
     sonde("job", "create", "--id", "2001")
+    file = tmp_path / "go-on"
+    file.touch()
     running = started([sonde_path, "run", "--to", at.url, "--job", "2001", "--keep", "--",
-                       "timeout", "8", "sh", "-c", "while :; do :; done"])
+                       "sh", "-c", f"while [ -e {file} ]; do :; done; exit 124"])
     wait_until(lambda: at.ask("/api/jobs/2001")["batches"] >= 1, 30)
     assert running.poll() is None
     early = sum(event["value"] for event in at.ask("/api/jobs/2001")["events"])
     assert early > 0
+    file.unlink()
     running.communicate(timeout=60)
     assert running.returncode == 124
     events = {event["name"]: event["value"] for event in at.ask("/api/jobs/2001")["events"]}
@@ -330,6 +337,23 @@ def test_compare(at):
     table = at.ask("/api/compare?a=2001&b=2002&event=cpu&top=2")
     assert {row["function"]: row["values"] for row in table["rows"]} == \
         {"more": [6, 90], "parse": [10, 30]}
+
+
+def test_watched_live(at):
+    """What many machines add is told of as it is added."""
+    at.ask("/api/jobs", {"id": 2001})
+    with urllib.request.urlopen(at.url + "/api/jobs/live", timeout=30) as stream:
+        lines = (line.decode().strip() for line in stream)
+        assert "event: reset" in next(line for line in lines if line.startswith("event"))
+        at.push(2001, "k", {"f": 1, "g": 2}, host="web1")
+        at.push(2001, "k", {"f": 1, "g": 2}, host="web1")  # sent again: nothing is added
+        at.push(2001, "k2", {}, host="web2", bench=[{"name": "app", "run": {"real": 1}}])
+        told = []
+        while len(told) < 2:
+            line = next(line for line in lines if line.startswith("data:") and "batches" in line)
+            told += json.loads(line.removeprefix("data:"))["batches"]
+    assert [(one["job"], one["host"], one["counts"], one["runs"]) for one in told] == \
+        [(2001, "web1", 2, 0), (2001, "web2", 0, 1)]
 
 
 def test_metrics(at):
