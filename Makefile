@@ -39,6 +39,9 @@ soak: all ## long trials: programs, and a server of jobs, killed at any instant
 	@tools/soak --build $(BUILD)
 	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
 		tests/integration/test_serve_faults.py -k killed
+	@SONDE_AWAY=60 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
+		tests/integration/test_stores.py -k away
+	@bench/jobs --build $(BUILD) --only pushes --seconds 600 --clients 500
 
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)

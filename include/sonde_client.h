@@ -56,11 +56,11 @@ static inline void sonde_client_new_key(struct sonde_client *c)
 {
     unsigned char bytes[16] = {0};
     FILE *f = fopen("/dev/urandom", "rb");
-    if (!f || fread(bytes, 1, sizeof bytes, f) != sizeof bytes)
-        memset(bytes, 0, sizeof bytes);
+    size_t have = f ? fread(bytes, 1, sizeof bytes, f) : 0;
     if (f)
         fclose(f);
-    for (size_t i = 0; i < sizeof bytes; i++)
+    c->key[0] = 0; /* without chance there is no key, and the server refuses it */
+    for (size_t i = 0; have == sizeof bytes && i < sizeof bytes; i++)
         snprintf(c->key + 2 * i, 3, "%02x", bytes[i]);
 }
 

@@ -35,25 +35,28 @@ static struct view_value percent_text(struct view_section *s, double part)
     return v;
 }
 
+/* clang-format off */
+/* A figure stands in a table twice: as a text, and as a number. */
+#define WHAT {"name", "measured", VIEW_TEXT, .fill = true}
+#define TEXT(id, title) {id "_text", title, VIEW_TEXT}
+#define NUMBER(id, title, kind) {id, title, kind, VIEW_MACHINES}
+#define OF_WHICH NUMBER("variant", "variant", VIEW_TEXT), NUMBER("module", "module", VIEW_TEXT)
+#define REAL(id, title) NUMBER(id, title, VIEW_REAL)
+#define PERCENT(id, title) NUMBER(id "_percent", title, VIEW_PERCENT)
+
 static const struct view_column summary_columns[] = {
-    {"name", "measured", VIEW_TEXT, .fill = true},
-    {"mean_text", "mean", VIEW_TEXT},
-    {"deviation_text", "+-", VIEW_TEXT},
-    {"median_text", "median", VIEW_TEXT},
-    {"min_text", "min", VIEW_TEXT},
-    {"max_text", "max", VIEW_TEXT},
-    {"outliers", "outliers", VIEW_COUNT},
-    {"variant", "variant", VIEW_TEXT, VIEW_MACHINES},
-    {"module", "module", VIEW_TEXT, VIEW_MACHINES},
-    {"runs", "runs", VIEW_COUNT, VIEW_MACHINES},
-    {"mean", "mean", VIEW_REAL, VIEW_MACHINES},
-    {"deviation", "deviation", VIEW_REAL, VIEW_MACHINES},
-    {"median", "median", VIEW_REAL, VIEW_MACHINES},
-    {"min", "min", VIEW_REAL, VIEW_MACHINES},
-    {"max", "max", VIEW_REAL, VIEW_MACHINES},
-    {"mean_low", "95 % from", VIEW_REAL, VIEW_MACHINES},
-    {"mean_high", "to", VIEW_REAL, VIEW_MACHINES},
-};
+    WHAT, TEXT("mean", "mean"), TEXT("deviation", "+-"), TEXT("median", "median"), TEXT("min", "min"),
+    TEXT("max", "max"), {"outliers", "outliers", VIEW_COUNT}, OF_WHICH,
+    NUMBER("runs", "runs", VIEW_COUNT), REAL("mean", "mean"), REAL("deviation", "deviation"),
+    REAL("median", "median"), REAL("min", "min"), REAL("max", "max"), REAL("mean_low", "95 % from"),
+    REAL("mean_high", "to")};
+
+static const struct view_column change_columns[] = {
+    WHAT, TEXT("before", "before"), TEXT("after", "after"), TEXT("change", "change"),
+    TEXT("low", "from"), TEXT("high", "to"), {"verdict", "verdict", VIEW_TEXT}, OF_WHICH,
+    REAL("before", "before"), REAL("after", "after"), PERCENT("change", "change"),
+    PERCENT("low", "from"), PERCENT("high", "to"), REAL("p", "p")};
+/* clang-format on */
 
 static void add_summary_row(struct view_section *s, const struct benchmark *b,
                             const struct benchmark_series *of, size_t variant)
@@ -81,24 +84,6 @@ static void add_summary_row(struct view_section *s, const struct benchmark *b,
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         row[i++] = view_real(numbers[k]);
 }
-
-static const struct view_column change_columns[] = {
-    {"name", "measured", VIEW_TEXT, .fill = true},
-    {"before_text", "before", VIEW_TEXT},
-    {"after_text", "after", VIEW_TEXT},
-    {"change_text", "change", VIEW_TEXT},
-    {"low_text", "from", VIEW_TEXT},
-    {"high_text", "to", VIEW_TEXT},
-    {"verdict", "verdict", VIEW_TEXT},
-    {"variant", "variant", VIEW_TEXT, VIEW_MACHINES},
-    {"module", "module", VIEW_TEXT, VIEW_MACHINES},
-    {"before", "before", VIEW_REAL, VIEW_MACHINES},
-    {"after", "after", VIEW_REAL, VIEW_MACHINES},
-    {"change_percent", "change", VIEW_PERCENT, VIEW_MACHINES},
-    {"low_percent", "from", VIEW_PERCENT, VIEW_MACHINES},
-    {"high_percent", "to", VIEW_PERCENT, VIEW_MACHINES},
-    {"p", "p", VIEW_REAL, VIEW_MACHINES},
-};
 
 static const char *const verdicts[] = {
     [BENCHMARK_SAME] = "no change", [BENCHMARK_LESS] = "less", [BENCHMARK_MORE] = "more"};

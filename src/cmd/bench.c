@@ -7,15 +7,18 @@
 
 #include "analyze/benchmark.h"
 #include "base/io.h"
+#include "cmd/bench_job.h"
 #include "cmd/bench_runs.h"
 #include "cmd/command.h"
 #include "cmd/printing.h"
 #include "render/markdown.h"
+#include "store/store.h"
 
 struct bench_options {
     struct option_list events;
     uint64_t runs, warmup, rate;
-    const char *prepare;
+    uint64_t job;
+    const char *prepare, *to;
     bool compare, functions, show_output, ignore_failure, json, csv, markdown, quiet;
     double fail_above;
 };
@@ -47,6 +50,12 @@ static const struct option options[] = {
      .default_text = "never", .group = "Result",
      .help = "Status 3 if real or user time, memory, a counted event or a function has grown by "
              "more than PCT, beyond what chance explains."},
+    {"job", 0, AT(UNSIGNED, job), .placeholder = "N", .min = JOB_FIRST, .max = JOB_LAST,
+     .group = "Server",
+     .help = "Add every run to this job of a server, as it is measured: 'sonde job show N --bench' "
+             "has the history."},
+    {"to", 0, AT(TEXT, to), .placeholder = "URL", .group = "Server",
+     .default_text = "$SONDE_SERVER, or http://127.0.0.1:10000", .help = "The server of the job."},
     {"json", 0, AT(FLAG, json), .group = "Result", .help = "JSON: numbers as they are."},
     {"csv", 0, AT(FLAG, csv), .group = "Result", .help = "CSV of the table."},
     {"markdown", 0, AT(FLAG, markdown), .group = "Result", .help = "Markdown."},
@@ -126,7 +135,27 @@ static int check(const struct invocation *inv, struct error *err)
         return error_set(err, FAULT_USAGE, "--json, --csv and --markdown exclude each other");
     if (!o->compare && invocation_given(inv, "fail-above"))
         return error_set(err, FAULT_USAGE, "--fail-above goes with --compare");
+    if (o->to && !o->job)
+        return error_set(err, FAULT_USAGE, "--to goes with --job: to which job?");
     return 0;
+}
+
+static int add_round(void *context, const struct benchmark *b, size_t run, struct error *err)
+{
+    return bench_job_add(context, b, run, err);
+}
+
+static int measure(const struct bench_options *o, struct bench_runs *r, struct benchmark *b,
+                   struct error *err)
+{
+    struct bench_job *j = NULL;
+    int rc = o->job ? bench_job_open(o->to, (uint32_t)o->job, o->quiet, &j, err) : 0;
+    r->round = j ? add_round : NULL;
+    r->context = j;
+    if (!rc)
+        rc = bench_run(r, b, err);
+    bench_job_free(j);
+    return rc;
 }
 
 static int run(struct invocation *inv)
@@ -149,7 +178,7 @@ static int run(struct invocation *inv)
     else if (!rc)
         add_command(inv, &r, &b);
     if (!rc)
-        rc = bench_run(&r, &b, &inv->error);
+        rc = measure(o, &r, &b, &inv->error);
     if (!rc)
         rc = print(o, &b, &inv->error);
     if (!rc && invocation_given(inv, "fail-above"))
@@ -164,13 +193,15 @@ static const struct command_example examples[] = {
     {"sonde bench --compare 'A=./old' 'B=./new'", "which is faster, and which functions changed"},
     {"sonde bench --compare 'main=./a' 'branch=./b' --fail-above 2%",
      "a check for continuous integration"},
+    {"sonde bench --job 2001 --to http://prof:10000 -- ./app input",
+     "the same, and every run is kept in a job of a server"},
     {"sonde bench --prepare 'rm -rf cache' --markdown -- ./build", "each run from cold"},
     {0}};
 
 static const struct command_status statuses[] = {
     {STATUS_GROWN, "with --fail-above: something has grown by more than that"}, {0}};
 
-static const char *const see_also[] = {"stat", "diff", "run", NULL};
+static const char *const see_also[] = {"stat", "diff", "job", "run", NULL};
 
 const struct command command_bench = {
     .name = "bench",

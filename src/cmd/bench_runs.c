@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "capture/count.h"
+#include "capture/proc.h"
 #include "capture/session.h"
 #include "cmd/status.h"
 #include "formats/open.h"
@@ -94,13 +95,20 @@ static void add(struct benchmark *b, const char *name, enum view_kind kind, bool
     *vector_push(&b->metrics.data[at].values[variant]) = value;
 }
 
+/* Between fork and exec the command has our own memory, and the kernel's maximum starts from
+ * there: up to what we ever had, it says nothing of the command. */
+static bool is_own_memory(const struct counts_usage *u)
+{
+    return u->rss_bound || u->max_rss <= proc_peak_rss(getpid());
+}
+
 static void take_usage(struct benchmark *b, size_t variant, const struct counts_usage *u)
 {
     struct benchmark_variant *v = &b->variants.data[variant];
     add(b, "real", VIEW_DURATION, true, variant, (double)u->real);
     add(b, "user", VIEW_DURATION, true, variant, (double)u->user);
     add(b, "sys", VIEW_DURATION, false, variant, (double)u->sys);
-    if (!u->rss_bound) /* else it is what we had ourselves between fork and exec */
+    if (!is_own_memory(u))
         add(b, "maximum memory", VIEW_BYTES, true, variant, (double)u->max_rss);
     add(b, "page faults", VIEW_COUNT, false, variant, (double)(u->minor_faults + u->major_faults));
     add(b, "switches", VIEW_COUNT, false, variant, (double)u->voluntary);
@@ -269,6 +277,8 @@ int bench_run(struct bench_runs *r, struct benchmark *b, struct error *err)
         if (!rc && r->functions)
             rc = one_round(r, b, true, false, i, &random, err);
         done += r->functions ? n : 0;
+        if (!rc && r->round)
+            rc = r->round(r->context, b, i, err);
     }
     show_progress(r, all, all, start);
     for (size_t i = 0; i < n && r->functions; i++)

@@ -17,6 +17,9 @@ struct bench_runs {
     bool functions, show_output, ignore_failure;
     bool progress;
     VECTOR(struct bench_variant) variants; /* as benchmark.variants */
+    /* After each round, warm-up apart, with what was measured so far; a fault ends it all. */
+    int (*round)(void *context, const struct benchmark *b, size_t run, struct error *err);
+    void *context;
     int status; /* the first failure of a command that was not to be ignored */
 };
 

@@ -169,6 +169,15 @@ static int show(struct invocation *inv, struct remote *r)
     return rc ? rc : job_show(inv, r, id);
 }
 
+static void say_stale(const struct remote *r)
+{
+    uint64_t seconds;
+    if (remote_was_stale(r, &seconds))
+        fprintf(stderr,
+                "sonde job: the store of %s is away: this is what it held %llu seconds ago\n",
+                remote_url(r), (unsigned long long)seconds);
+}
+
 static int run(struct invocation *inv)
 {
     static const struct {
@@ -184,6 +193,7 @@ static int run(struct invocation *inv)
         if (rc)
             return rc;
         rc = verbs[i].run(inv, r);
+        say_stale(r);
         remote_free(r);
         return rc;
     }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "cmd/job_bench.h"
 #include "cmd/printing.h"
 #include "formats/format.h"
 #include "formats/sink_file.h"
@@ -71,16 +72,6 @@ static enum view_kind kind_of(const char *event)
     return text_starts(event, "heap:") || text_ends(event, "_space") ? VIEW_BYTES : VIEW_COUNT;
 }
 
-/* A heading from outside, safe for a terminal and as long as the view lives. */
-static const char *heading(struct view *v, const char *text)
-{
-    struct text safe = TEXT_INIT;
-    text_add_printable(&safe, text);
-    const char *kept = arena_strdup(&v->arena, safe.data);
-    text_release(&safe);
-    return kept;
-}
-
 /* A table of functions as the server gave it. */
 static void add_functions(struct view *v, const json_t *table)
 {
@@ -89,7 +80,8 @@ static void add_functions(struct view *v, const json_t *table)
     struct view_column *columns = memory_array(count + 2, sizeof *columns);
     for (k = 0; k < count; k++) {
         const char *event = json_string_value(json_array_get(events, k));
-        columns[k] = (struct view_column){heading(v, event), heading(v, event), kind_of(event)};
+        columns[k] =
+            (struct view_column){job_heading(v, event), job_heading(v, event), kind_of(event)};
     }
     columns[count] = (struct view_column){"function", "function", VIEW_TEXT, .fill = true};
     columns[count + 1] = (struct view_column){"executable", "executable", VIEW_TEXT, 60};
@@ -165,65 +157,6 @@ static int show_profile(struct remote *r, const struct job_options *o, unsigned 
     return rc;
 }
 
-/* Names of the numbers that results have, in the order in which they first come. */
-static void measures_of(const json_t *runs, struct names *out)
-{
-    size_t i;
-    const json_t *run;
-    const char *name;
-    json_t *value;
-    json_array_foreach(runs, i, run)
-    {
-        json_object_foreach(json_object_get(run, "run"), name, value)
-        {
-            if (json_is_number(value) && out->len < 64)
-                names_add(out, name);
-        }
-    }
-}
-
-static void put_measure(struct view_section *s, struct view_value *cell, const json_t *value)
-{
-    char text[40];
-    if (!json_is_number(value))
-        return;
-    if (json_is_integer(value))
-        snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-    else
-        snprintf(text, sizeof text, "%.9g", json_real_value(value));
-    *cell = view_text(s, text);
-}
-
-static void add_runs(struct view *v, const json_t *runs)
-{
-    struct names measures = {0};
-    measures_of(runs, &measures);
-    size_t count = measures.len, i, k;
-    struct view_column *columns = memory_array(count + 4, sizeof *columns);
-    columns[0] = (struct view_column){"number", "run", VIEW_NUMBER};
-    for (k = 0; k < count; k++)
-        columns[k + 1] = (struct view_column){heading(v, measures.text[k]),
-                                              heading(v, measures.text[k]), VIEW_TEXT};
-    columns[count + 1] = (struct view_column){"name", "name", VIEW_TEXT, .fill = true};
-    columns[count + 2] = (struct view_column){"host", "host", VIEW_TEXT, 100};
-    columns[count + 3] = (struct view_column){"time", "when", VIEW_DATE, 120};
-    struct view_section *s = view_add_table(v, "runs", "Runs", columns, count + 4);
-    const json_t *run;
-    json_array_foreach(runs, i, run)
-    {
-        struct view_value *row = view_row(s, 0, VIEW_PLAIN);
-        row[0] = view_number(i + 1);
-        for (k = 0; k < count; k++)
-            put_measure(s, &row[k + 1],
-                        json_object_get(json_object_get(run, "run"), measures.text[k]));
-        row[count + 1] = view_text(s, text_at(run, "name"));
-        row[count + 2] = view_text(s, text_at(run, "host"));
-        row[count + 3] = view_number(number_at(run, "time"));
-    }
-    free(columns);
-    names_release(&measures);
-}
-
 static void add_recordings(struct view *v, const json_t *recordings)
 {
     static const struct view_column columns[] = {
@@ -258,9 +191,9 @@ static int show_list(struct remote *r, const struct job_options *o, unsigned id,
     json_t *root = fetch(r, path, err);
     if (!root)
         return err->fault;
-    view_init(&v, "job", "job", o->bench ? "runs" : "recordings");
+    view_init(&v, "job", "job", o->bench ? (format ? "runs" : "sessions") : "recordings");
     if (o->bench)
-        add_runs(&v, json_object_get(root, "runs"));
+        job_bench_view(&v, json_object_get(root, "runs"), format != NULL);
     else
         add_recordings(&v, json_object_get(root, "recordings"));
     int rc = print_view(o, &v, format, err);
@@ -286,7 +219,7 @@ static void add_head(struct view *v, const json_t *job, size_t runs, size_t reco
     const json_t *event;
     json_array_foreach(json_object_get(job, "events"), i, event)
     {
-        const char *name = heading(v, text_at(event, "name"));
+        const char *name = job_heading(v, text_at(event, "name"));
         f = view_fact(s, "Events", name, name, kind_of(name),
                       view_number(number_at(event, "value")));
         struct text label = TEXT_INIT;

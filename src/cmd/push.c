@@ -171,11 +171,7 @@ static void say(const struct push_options *o, const struct remote *r, const stru
     if (o->quiet)
         return;
     if (d->waiting)
-        fprintf(
-            stderr,
-            "sonde push: %u part%s wait%s on disk until the server is there ('sonde push --flush' "
-            "tries again): %s\n",
-            d->waiting, d->waiting == 1 ? "" : "s", d->waiting == 1 ? "s" : "", why->text);
+        remote_say_waiting("push", d->waiting, why);
     else
         fprintf(stderr, "sonde push: %u part%s sent to %s\n", d->sent, d->sent == 1 ? "" : "s",
                 remote_url(r));

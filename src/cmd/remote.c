@@ -21,6 +21,8 @@ struct remote {
     CURL *curl;
     struct curl_slist *headers;
     struct spool *spool;
+    bool stale;
+    uint64_t stale_seconds;
 };
 
 static const char *address(const char *url)
@@ -80,6 +82,23 @@ static size_t take_answer(char *data, size_t size, size_t count, void *context)
     return size * count;
 }
 
+static size_t take_header(char *data, size_t size, size_t count, void *context)
+{
+    static const char name[] = "Sonde-Stale:";
+    struct remote *r = context;
+    if (size * count > sizeof name && !strncasecmp(data, name, sizeof name - 1)) {
+        r->stale = true;
+        r->stale_seconds = strtoull(data + sizeof name - 1, NULL, 10); /* a line end stops it */
+    }
+    return size * count;
+}
+
+bool remote_was_stale(const struct remote *r, uint64_t *seconds)
+{
+    *seconds = r->stale_seconds;
+    return r->stale;
+}
+
 /* The server's own words, {"error": "..."}. */
 static void sentence_of(const struct text *answer, long status, struct text *out)
 {
@@ -119,6 +138,8 @@ static void set_up(struct remote *r, const char *method, const char *path, struc
     curl_easy_setopt(r->curl, CURLOPT_HTTPHEADER, r->headers);
     curl_easy_setopt(r->curl, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(r->curl, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(r->curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(r->curl, CURLOPT_HEADERDATA, r);
     curl_easy_setopt(r->curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     curl_easy_setopt(r->curl, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
@@ -277,6 +298,31 @@ int remote_flush(struct remote *r, struct remote_pushed *done, struct error *err
     *done = (struct remote_pushed){0};
     int rc = open_spool(r, err);
     return rc ? rc : flush(r, NULL, done, err);
+}
+
+int remote_check_job(struct remote *r, uint32_t job, const char *what, bool quiet,
+                     struct error *err)
+{
+    char path[64];
+    struct text answer = TEXT_INIT;
+    snprintf(path, sizeof path, "/api/jobs/%u", job);
+    int rc = remote_get(r, path, &answer, err);
+    text_release(&answer);
+    if (rc == FAULT_MISSING)
+        return error_set(err, FAULT_MISSING,
+                         "%s has no job %u: 'sonde job create --id %u' makes it", r->url, job, job);
+    if (rc == FAULT_SYSTEM && !quiet)
+        fprintf(stderr, "sonde: %s; %s waits on disk\n", err->text, what);
+    *err = (struct error){0};
+    return 0;
+}
+
+void remote_say_waiting(const char *who, unsigned waiting, const struct error *why)
+{
+    fprintf(stderr,
+            "sonde %s: %u part%s wait%s on disk until the server is there ('sonde push --flush' "
+            "tries again): %s\n",
+            who, waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", why->text);
 }
 
 void remote_host(char *out, size_t size)

@@ -28,6 +28,9 @@ int remote_get(struct remote *r, const char *path, struct text *answer, struct e
 int remote_send(struct remote *r, const char *method, const char *path, const void *data,
                 size_t len, struct text *answer, struct error *err);
 
+/* The server's store was away at one of these: the answer was what it knew so many seconds ago. */
+bool remote_was_stale(const struct remote *r, uint64_t *seconds);
+
 struct remote_pushed {
     unsigned sent, waiting; /* parts: got there; are on disk, for a server that is away */
     unsigned refused;       /* by the server, for good: they are gone */
@@ -41,6 +44,13 @@ int remote_push(struct remote *r, uint32_t job, const struct batch *b, struct re
 int remote_flush(struct remote *r, struct remote_pushed *done, struct error *err);
 /* One batch alone, without the spool: 0, or the fault. */
 int remote_push_now(struct remote *r, uint32_t job, const struct batch *b, struct error *err);
+
+/* Is the job there? FAULT_MISSING says how to make it. A server that is away is no fault, but
+ * unless `quiet` it is told that `what` waits on disk. */
+int remote_check_job(struct remote *r, uint32_t job, const char *what, bool quiet,
+                     struct error *err);
+/* One sentence on what became of pushes by the command `who`: `waiting` parts are on disk. */
+void remote_say_waiting(const char *who, unsigned waiting, const struct error *why);
 
 /* The name of this machine, "" if it has none. */
 void remote_host(char *out, size_t size);

@@ -17,11 +17,14 @@
 #include "serve/access_log.h"
 #include "serve/jobs.h"
 
+#define ANSWERS_MAX                                                                                \
+    ((size_t)32 << 20) /* bytes of answers that are kept for when the store is away */
+
 struct serve_options {
     const char *bind, *store, *data, *tls_cert, *tls_key, *log, *role, *name;
     struct option_list hosts;
     uint64_t port, body_max, inflated_max, rate, connections, threads, jobs_max, events_max,
-        rows_max, keep, keep_size, journal_max;
+        rows_max, query_time, keep, keep_size, journal_max;
     bool open, quiet;
 };
 
@@ -53,7 +56,7 @@ static const struct option options[] = {
      .group = "Access", .default_text = "the role", .help = "With 'token add': what to call it."},
     {"keep", 0, OPTION_DURATION_AT(struct serve_options, keep), .placeholder = "TIME",
      .group = "Retention", .default_text = "for ever",
-     .help = "Let go of what is older, for example 720h. Curves become coarser with age in any "
+     .help = "Let go of what is older, for example 30d. Curves become coarser with age in any "
              "case: by minute for a day, by hour for a month, then by day."},
     {"keep-size", 0, OPTION_SIZE_AT(struct serve_options, keep_size), .placeholder = "BYTES",
      .group = "Retention", .default_text = "no bound",
@@ -76,6 +79,9 @@ static const struct option options[] = {
     {"rows-max", 0, OPTION_UNSIGNED_AT(struct serve_options, rows_max), .placeholder = "N",
      .suffix = true, .min = 1, .max = 1ull << 32, .group = "Limits",
      .help = "Values in one answer; more is refused, with what to ask for instead."},
+    {"query-time", 0, OPTION_DURATION_AT(struct serve_options, query_time), .placeholder = "TIME",
+     .min = 1000000, .group = "Limits",
+     .help = "What takes longer to find is given up; so is whatever nobody waits for any more."},
     {"journal-max", 0, OPTION_SIZE_AT(struct serve_options, journal_max), .placeholder = "BYTES",
      .group = "Limits", .help = "What may wait on disk while the store is away."},
     {"log", 0, OPTION_TEXT_AT(struct serve_options, log), .placeholder = "FILE",
@@ -94,6 +100,7 @@ static const struct serve_options defaults = {.bind = "127.0.0.1",
                                               .jobs_max = 7999,
                                               .events_max = 256,
                                               .rows_max = 1000000,
+                                              .query_time = 30000000000,
                                               .journal_max = 1 << 30};
 
 static char *data_folder(const char *named)
@@ -199,6 +206,7 @@ struct serving {
     struct jobs jobs;
     struct access *access;
     struct event *signals[2];
+    const char **hosts; /* as long as the server lives */
 };
 
 static void say(void *context, const char *level, const char *text)
@@ -291,14 +299,14 @@ static int start_ledger(struct serving *s, const struct serve_options *o, const 
 static int start_server(struct serving *s, const struct serve_options *o, struct event_base *base,
                         struct error *err)
 {
-    const char **hosts = memory_array(o->hosts.len + 1, sizeof *hosts);
+    s->hosts = memory_array(o->hosts.len + 1, sizeof *s->hosts);
     for (size_t i = 0; i < o->hosts.len; i++)
-        hosts[i] = o->hosts.data[i];
+        s->hosts[i] = o->hosts.data[i];
     struct http_options how = {.bind = o->bind,
                                .port = (uint16_t)o->port,
                                .tls_cert = o->tls_cert,
                                .tls_key = o->tls_key,
-                               .hosts = hosts,
+                               .hosts = s->hosts,
                                .body_max = o->body_max,
                                .inflated_max = o->inflated_max,
                                .connections_max = (unsigned)o->connections,
@@ -308,11 +316,15 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
                                .log = log_request,
                                .context = s};
     int rc = http_server_new(&how, base, &s->server, err);
-    free(hosts);
     if (rc)
         return rc;
     s->jobs.server = s->server;
+    s->jobs.recall = recall_new(ANSWERS_MAX);
+    s->jobs.base = base;
+    s->jobs.stream = stream_new(s->server, &(struct stream_options){.plain = true});
+    ledger_listen(s->jobs.ledger, jobs_added, &s->jobs);
     s->jobs.rows_max = o->rows_max;
+    s->jobs.query_time = o->query_time;
     s->jobs.started = clock_now();
     http_server_routes(s->server, jobs_routes, jobs_route_count(), &s->jobs);
     return 0;
@@ -352,6 +364,7 @@ static int run_server(struct serving *s, const struct serve_options *o, struct e
         for (int i = 0; i < 2; i++)
             event_free(s->signals[i]);
     }
+    jobs_stop(&s->jobs);
     http_server_free(s->server);
     event_base_free(base);
     return rc;
@@ -373,6 +386,8 @@ static int serve(struct invocation *inv, const char *folder)
     if (!rc)
         rc = run_server(&s, o, &inv->error);
     ledger_free(s.jobs.ledger);
+    recall_free(s.jobs.recall);
+    free(s.hosts);
     access_free(s.access);
     free(tokens);
     if (o->log && s.log >= 0)

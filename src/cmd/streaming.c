@@ -21,23 +21,12 @@ extern char **environ;
 static int check_job(const struct streaming_options *o, bool quiet, struct error *err)
 {
     struct remote *r;
-    char path[64];
     int rc = remote_open(o->to, &r, err);
     if (rc)
         return rc;
-    snprintf(path, sizeof path, "/api/jobs/%u", (unsigned)o->job);
-    struct text answer = TEXT_INIT;
-    rc = remote_get(r, path, &answer, err);
-    text_release(&answer);
+    rc = remote_check_job(r, (uint32_t)o->job, "what is recorded", quiet, err);
     remote_free(r);
-    if (rc == FAULT_MISSING)
-        return error_set(err, FAULT_MISSING,
-                         "%s has no job %u: 'sonde job create --id %u' makes it", o->to,
-                         (unsigned)o->job, (unsigned)o->job);
-    if (rc == FAULT_SYSTEM && !quiet)
-        fprintf(stderr, "sonde: %s; what is recorded waits on disk\n", err->text);
-    *err = (struct error){0};
-    return 0;
+    return rc;
 }
 
 /* A folder of its own, so that the recording can be named after the command. */

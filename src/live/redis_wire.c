@@ -12,7 +12,7 @@
 
 #define WAITING_MAX 32
 #define RETRY_MIN 250  /* ms */
-#define RETRY_MAX 8000 /* ms */
+#define RETRY_MAX 2000 /* ms */
 
 struct redis_wire {
     struct redis_wire_options options;

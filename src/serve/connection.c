@@ -42,6 +42,7 @@ void connection_free(struct connection *c)
         viewer_gone(c->viewer);
     if (c->request) {
         c->request->connection = NULL;
+        __atomic_store_n(&c->request->gone, true, __ATOMIC_RELAXED);
         /* Whoever makes the answer still looks at it, and frees it through http_done. */
         if (c->state != CONNECTION_HANDLED)
             request_free(c->request);
@@ -275,6 +276,8 @@ static void on_event(struct bufferevent *bev, short what, void *context)
         return;
     bool only_end = (what & BEV_EVENT_EOF) && !(what & BEV_EVENT_ERROR);
     c->ended = true;
+    if (c->request)
+        __atomic_store_n(&c->request->gone, true, __ATOMIC_RELAXED);
     /* A client that has said all it wants to say may still listen. */
     if (only_end && (c->state == CONNECTION_HANDLED || c->state == CONNECTION_SENDING))
         return;

@@ -58,7 +58,8 @@ struct http_options {
     uint16_t port;                  /* 0: any free one */
     const char *tls_cert, *tls_key; /* PEM files; both or none */
     const char *const *hosts;       /* names by which clients may call it, NULL-terminated, or NULL:
-                                       addresses and "localhost" are always among them */
+                                       addresses and "localhost" are always among them; it must
+                                       outlive the server */
     size_t head_max;                /* bytes; 0 for the usual, as with all that follow */
     size_t body_max;                /* as sent */
     size_t inflated_max;            /* after decompression */
@@ -114,6 +115,8 @@ const char *http_body(const struct http_request *q, size_t *len);
 enum http_role http_role_of(const struct http_request *q);
 const char *http_peer(const struct http_request *q);
 struct http_server *http_server_of(const struct http_request *q);
+/* Has the client gone, or does it at least say nothing more? For any thread. */
+bool http_gone(const struct http_request *q);
 
 /* The answer, from the handler's thread; the last one said holds. */
 void http_reply(struct http_request *q, int status, const char *type, const void *data, size_t len);
@@ -135,6 +138,10 @@ void http_reply_shared(struct http_request *q, int status, const char *type, con
                        size_t len, void (*release)(void *context), void *context);
 /* Another header; values with control characters are left out. */
 void http_reply_header(struct http_request *q, const char *name, const char *value);
+
+/* What was said so far, if it is text of the request's own; false otherwise. */
+bool http_said(const struct http_request *q, int *status, const char **type, const char **data,
+               size_t *len);
 
 /* The handler returns without an answer; http_done sends what was said meanwhile, exactly once. If
  * the client has gone, http_done frees what is left all the same. */

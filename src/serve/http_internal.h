@@ -80,6 +80,7 @@ struct http_request {
     uint64_t start, wall;
     char peer[64];
     bool held, streaming, close, set_cookie;
+    bool gone; /* atomic */
     /* The answer. */
     int status;
     const char *type;

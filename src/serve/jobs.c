@@ -14,6 +14,7 @@
 const struct http_route jobs_routes[] = {
     {HTTP_GET, "/api/jobs", HTTP_ROLE_READ, jobs_list, .threaded = true},
     {HTTP_POST, "/api/jobs", HTTP_ROLE_WRITE, jobs_create, .threaded = true, .body_max = SMALL},
+    {HTTP_GET, "/api/jobs/live", HTTP_ROLE_READ, jobs_live, .threaded = false},
     {HTTP_GET, "/api/jobs/{id}", HTTP_ROLE_READ, jobs_show, .threaded = true},
     {HTTP_DELETE, "/api/jobs/{id}", HTTP_ROLE_WRITE, jobs_remove, .threaded = true},
     {HTTP_POST, "/api/jobs/{id}/batches", HTTP_ROLE_WRITE, jobs_push, .threaded = true},
@@ -26,7 +27,7 @@ const struct http_route jobs_routes[] = {
     {HTTP_GET, "/api/compare", HTTP_ROLE_READ, jobs_compare, .threaded = true},
     {HTTP_POST, "/ingest", HTTP_ROLE_WRITE, jobs_ingest, .threaded = true},
     {HTTP_GET, "/debug/pprof", HTTP_ROLE_READ, jobs_pprof_index, .threaded = true},
-    {HTTP_GET, "/debug/pprof/{kind}", HTTP_ROLE_READ, jobs_pprof, .threaded = true},
+    {HTTP_GET, "/debug/pprof/{kind}", HTTP_ROLE_READ, jobs_pprof, .threaded = false},
     {HTTP_GET, "/metrics", HTTP_ROLE_READ, jobs_metrics, .threaded = true},
     {HTTP_GET, "/healthz", HTTP_ROLE_NONE, jobs_health, .threaded = true},
 };
@@ -85,12 +86,82 @@ bool jobs_number(struct http_request *q, const char *key, uint64_t max, uint64_t
     return true;
 }
 
+/* The path and all that changes what is read. */
+static void question_of(const struct http_request *q, struct text *out)
+{
+    static const char *const keys[] = {"event", "top", "from", "to", "a", "b", "job", "format"};
+    text_add(out, http_path(q));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *value = http_query(q, keys[i]);
+        if (value)
+            text_format(out, "\n%s=%s", keys[i], value);
+    }
+}
+
+static bool is_reading(const struct http_request *q)
+{
+    return http_method(q) == HTTP_GET || http_method(q) == HTTP_HEAD;
+}
+
+static void keep_answer(struct http_request *q, struct jobs *j)
+{
+    struct text question = TEXT_INIT;
+    const char *type, *data;
+    size_t len;
+    int status;
+    if (!j->recall)
+        return;
+    if (http_method(q) == HTTP_DELETE) {
+        recall_forget(j->recall);
+    } else if (is_reading(q) && http_said(q, &status, &type, &data, &len) && status == 200) {
+        question_of(q, &question);
+        recall_keep(j->recall, question.data, type, data, len);
+    }
+    text_release(&question);
+}
+
+/* While the engine is away, what was answered before to the same question is said again. */
+static bool answer_again(struct http_request *q, struct jobs *j)
+{
+    struct text question = TEXT_INIT, body = TEXT_INIT;
+    uint64_t age = 0;
+    char seconds[24];
+    if (!j->recall || !is_reading(q))
+        return false;
+    question_of(q, &question);
+    const char *type = recall_find(j->recall, question.data, &body, &age);
+    if (type) {
+        snprintf(seconds, sizeof seconds, "%llu", (unsigned long long)(age / 1000000000));
+        http_reply_header(q, "Sonde-Stale", seconds);
+        http_reply_text(q, 200, type, &body);
+    }
+    text_release(&question);
+    text_release(&body);
+    return type != NULL;
+}
+
+static bool is_gone(void *context)
+{
+    return http_gone(context);
+}
+
+static void fail(struct http_request *q, struct jobs *j, const struct error *err)
+{
+    if (err->fault != FAULT_SYSTEM || !answer_again(q, j))
+        jobs_refuse(q, err);
+}
+
 struct store *jobs_store(struct http_request *q, struct jobs *j)
 {
     struct error err = {0};
     struct store *s = ledger_borrow(j->ledger, &err);
     if (!s)
-        jobs_refuse(q, &err);
+        fail(q, j, &err);
+    else if (is_reading(q))
+        s->patience =
+            (struct store_patience){.until = j->query_time ? clock_now() + j->query_time : 0,
+                                    .gone = is_gone,
+                                    .context = q};
     return s;
 }
 
@@ -99,7 +170,9 @@ void jobs_close(struct http_request *q, struct jobs *j, struct store *s, int rc,
 {
     ledger_return(j->ledger, s, rc == FAULT_SYSTEM || rc == FAULT_INPUT);
     if (rc)
-        jobs_refuse(q, err);
+        fail(q, j, err);
+    else
+        keep_answer(q, j);
 }
 
 void jobs_send(struct http_request *q, int status, struct json *json)
@@ -108,6 +181,27 @@ void jobs_send(struct http_request *q, int status, struct json *json)
     text_add_char(&json->out, '\n');
     http_reply_text(q, status, "application/json", &json->out);
     json_release(json);
+}
+
+bool jobs_begin(struct jobs_reply *r, struct http_request *q, struct jobs *j)
+{
+    *r = (struct jobs_reply){.request = q, .jobs = j, .store = jobs_store(q, j)};
+    if (!r->store)
+        return false;
+    json_init(&r->json, NULL, NULL);
+    json_open_object(&r->json);
+    return true;
+}
+
+void jobs_end(struct jobs_reply *r, int status, int rc)
+{
+    while (r->json.depth)
+        json_end(&r->json);
+    if (rc)
+        json_release(&r->json);
+    else
+        jobs_send(r->request, status, &r->json);
+    jobs_close(r->request, r->jobs, r->store, rc, &r->error);
 }
 
 static void put_job(struct json *json, const struct job *job)
@@ -130,24 +224,12 @@ static int list_job(void *context, const struct job *job, struct error *err)
 
 void jobs_list(struct http_request *q, void *context)
 {
-    struct store *s = jobs_store(q, context);
-    struct error err = {0};
-    struct json json;
-    if (!s)
+    struct jobs_reply r;
+    if (!jobs_begin(&r, q, context))
         return;
-    json_init(&json, NULL, NULL);
-    json_open_object(&json);
-    json_key(&json, "jobs");
-    json_open_array(&json);
-    int rc = s->ops->job_list(s, list_job, &json, &err);
-    if (!rc) {
-        json_end(&json);
-        json_end(&json);
-        jobs_send(q, 200, &json);
-    } else {
-        json_release(&json);
-    }
-    jobs_close(q, context, s, rc, &err);
+    json_key(&r.json, "jobs");
+    json_open_array(&r.json);
+    jobs_end(&r, 200, r.store->ops->job_list(r.store, list_job, &r.json, &r.error));
 }
 
 static int parse_job(struct http_request *q, struct job *job, struct error *err)
@@ -202,25 +284,18 @@ void jobs_create(struct http_request *q, void *context)
 {
     struct error err = {0};
     struct job job = {0};
+    struct jobs_reply r;
     if (parse_job(q, &job, &err)) {
         http_reply_fault(q, &err);
         return;
     }
-    struct store *s = jobs_store(q, context);
-    if (!s)
+    if (!jobs_begin(&r, q, context))
         return;
-    int rc = create(s, context, &job, &err);
-    if (!rc) {
-        struct json json;
-        json_init(&json, NULL, NULL);
-        json_open_object(&json);
-        put_job(&json, &job);
-        json_end(&json);
-        jobs_send(q, 201, &json);
-    }
-    jobs_close(q, context, s, rc == FAULT_USAGE ? 0 : rc, &err);
+    int rc = create(r.store, context, &job, &r.error);
+    put_job(&r.json, &job);
+    jobs_end(&r, 201, rc);
     if (rc == FAULT_USAGE)
-        http_reply_error(q, 409, "%s", err.text);
+        http_reply_error(q, 409, "%s", r.error.text);
 }
 
 static int list_event(void *context, const struct store_event *e, struct error *err)
@@ -236,28 +311,18 @@ static int list_event(void *context, const struct store_event *e, struct error *
 void jobs_show(struct http_request *q, void *context)
 {
     uint32_t id;
-    struct store *s = jobs_id(q, &id) ? jobs_store(q, context) : NULL;
-    struct error err = {0};
+    struct jobs_reply r;
     struct job job;
-    if (!s)
+    if (!jobs_id(q, &id) || !jobs_begin(&r, q, context))
         return;
-    int rc = s->ops->job_get(s, id, &job, &err);
+    int rc = r.store->ops->job_get(r.store, id, &job, &r.error);
     if (!rc) {
-        struct json json;
-        json_init(&json, NULL, NULL);
-        json_open_object(&json);
-        put_job(&json, &job);
-        json_key(&json, "events");
-        json_open_array(&json);
-        rc = s->ops->events(s, id, list_event, &json, &err);
-        json_end(&json);
-        json_end(&json);
-        if (rc)
-            json_release(&json);
-        else
-            jobs_send(q, 200, &json);
+        put_job(&r.json, &job);
+        json_key(&r.json, "events");
+        json_open_array(&r.json);
+        rc = r.store->ops->events(r.store, id, list_event, &r.json, &r.error);
     }
-    jobs_close(q, context, s, rc, &err);
+    jobs_end(&r, 200, rc);
 }
 
 void jobs_remove(struct http_request *q, void *context)

@@ -1,4 +1,4 @@
-/* A job as a profile; see jobs_export.h. Scrapers of pprof find it under /debug/pprof/. */
+/* A job as a profile; see jobs_export.h. */
 #include "serve/jobs_export.h"
 
 #include <stdlib.h>
@@ -17,6 +17,7 @@ struct building {
     size_t thread_cap;
     uint32_t module;
     size_t rows, max;
+    const struct jobs_counted *since; /* what is not to be counted again, or NULL */
 };
 
 static enum value_unit unit_of(const char *event)
@@ -45,15 +46,71 @@ static uint32_t thread_of(struct building *b, const char *executable)
     return b->thread[at];
 }
 
+static int too_many(size_t max, struct error *err)
+{
+    return error_set(err, FAULT_USAGE,
+                     "the job has more than %zu stacks: ask for one event or "
+                     "for days with 'event', 'from' and 'to'",
+                     max);
+}
+
+/* The length first: no row can be taken for another one with its parts. */
+static const char *identity(const struct store_count *c, struct text *out)
+{
+    text_clear(out);
+    text_format(out, "%d %zu:%s", (int)c->kind, strlen(c->executable), c->executable);
+    text_add(out, c->name);
+    return out->data;
+}
+
+static int note_row(void *context, const struct store_count *c, struct error *err)
+{
+    struct jobs_counted *n = context;
+    if (n->rows.len >= n->max)
+        return too_many(n->max, err);
+    uint32_t at = names_add(&n->rows, identity(c, &n->scratch));
+    while (n->values.len <= at)
+        *vector_push(&n->values) = 0;
+    n->values.data[at] += c->value;
+    return 0;
+}
+
+int jobs_count(struct jobs_counted *n, struct store *s, const struct store_query *query,
+               struct error *err)
+{
+    struct store_query all = *query;
+    int rc = 0;
+    for (int kind = 0; !rc && kind < COUNT_KINDS; kind++) {
+        all.kind = (enum count_kind)kind;
+        rc = store_counts(s, &all, note_row, n, err);
+    }
+    return rc;
+}
+
+void jobs_counted_release(struct jobs_counted *n)
+{
+    names_release(&n->rows);
+    vector_release(&n->values);
+    text_release(&n->scratch);
+}
+
+static int64_t gained(const struct jobs_counted *since, const struct store_count *c)
+{
+    struct text t = TEXT_INIT;
+    uint32_t at = since ? names_find(&since->rows, identity(c, &t)) : NAMES_NONE;
+    text_release(&t);
+    return at == NAMES_NONE ? c->value : c->value - since->values.data[at];
+}
+
 static int take_row(void *context, const struct store_count *c, struct error *err)
 {
     struct building *b = context;
     struct profile *p = &b->profile;
+    int64_t value = gained(b->since, c);
     if (++b->rows > b->max)
-        return error_set(err, FAULT_USAGE,
-                         "the job has more than %zu stacks: ask for one event or "
-                         "for days with 'event', 'from' and 'to'",
-                         b->max);
+        return too_many(b->max, err);
+    if (value <= 0)
+        return 0;
     uint32_t event = profile_event_add(p, c->event, unit_of(c->event), 0);
     uint32_t stack = 0, depth = 0;
     char *copy = memory_strdup(c->name), *rest = copy;
@@ -65,7 +122,7 @@ static int take_row(void *context, const struct store_count *c, struct error *er
         stack = profile_stack_add(p, stack, profile_frame_named(p, b->module, function, 0));
     }
     free(copy);
-    profile_count(p, event, thread_of(b, c->executable), stack, 1, (uint64_t)c->value);
+    profile_count(p, event, thread_of(b, c->executable), stack, 1, (uint64_t)value);
     return 0;
 }
 
@@ -104,10 +161,10 @@ static int write_profile(const struct profile *p, const struct format *f, struct
 }
 
 void jobs_export_answer(struct http_request *q, struct jobs *j, const struct store_query *query,
-                        const char *format)
+                        const char *format, const struct jobs_counted *since)
 {
     const struct format *f = format_find(format);
-    struct building b = {.max = j->rows_max};
+    struct building b = {.max = j->rows_max, .since = since};
     struct text out = TEXT_INIT;
     struct error err = {0};
     if (!f || !f->write) {
@@ -130,43 +187,4 @@ void jobs_export_answer(struct http_request *q, struct jobs *j, const struct sto
     names_release(&b.executables);
     free(b.thread);
     text_release(&out);
-}
-
-static const struct {
-    const char *kind, *event;
-} scraped[] = {
-    {"profile", "cpu"},
-    {"heap", "heap:live"},
-    {"allocs", "heap:allocated"},
-};
-
-void jobs_pprof_index(struct http_request *q, void *context)
-{
-    (void)context;
-    static const char text[] = "/debug/pprof/profile?job=N  CPU time of a job, as pprof\n"
-                               "/debug/pprof/heap?job=N     what is allocated\n"
-                               "/debug/pprof/allocs?job=N   what was allocated\n"
-                               "&event=NAME                 any other event\n";
-    http_reply_static(q, 200, "text/plain; charset=utf-8", text, sizeof text - 1);
-}
-
-void jobs_pprof(struct http_request *q, void *context)
-{
-    uint64_t job;
-    const char *kind = http_param(q, "kind"), *event = http_query(q, "event");
-    if (!jobs_number(q, "job", JOB_LAST, 0, &job))
-        return;
-    if (job < JOB_FIRST) {
-        http_reply_error(q, 400, "which job? Say ?job=%u", JOB_FIRST);
-        return;
-    }
-    for (size_t i = 0; i < sizeof scraped / sizeof *scraped; i++) {
-        if (strcmp(kind, scraped[i].kind) != 0)
-            continue;
-        struct store_query query = {.job = (uint32_t)job,
-                                    .event = event ? event : scraped[i].event};
-        jobs_export_answer(q, context, &query, "pprof");
-        return;
-    }
-    http_reply_error(q, 404, "there is no profile '%s': there are profile, heap and allocs", kind);
 }

@@ -18,9 +18,23 @@ void jobs_close(struct http_request *q, struct jobs *j, struct store *s, int rc,
                 const struct error *err);
 /* Sends what the writer holds, and releases it. */
 void jobs_send(struct http_request *q, int status, struct json *json);
+
+/* An object that is read out of the store: begin, fill `json` from `store`, end with the result. */
+struct jobs_reply {
+    struct http_request *request;
+    struct jobs *jobs;
+    struct store *store;
+    struct json json;
+    struct error error;
+};
+/* False if there is no store, which has been answered. */
+bool jobs_begin(struct jobs_reply *r, struct http_request *q, struct jobs *j);
+/* Closes what is open in `json` and sends it, or says what the fault `rc` was. */
+void jobs_end(struct jobs_reply *r, int status, int rc);
 /* Stores the batch and answers; releases it. */
 void jobs_add(struct http_request *q, struct jobs *j, struct batch *b);
 
+http_handler_fn jobs_live;
 http_handler_fn jobs_list, jobs_create, jobs_show, jobs_remove;
 http_handler_fn jobs_push, jobs_push_profile, jobs_ingest;
 http_handler_fn jobs_profile, jobs_curve, jobs_bench, jobs_recordings, jobs_recording, jobs_compare;

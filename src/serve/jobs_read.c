@@ -57,7 +57,7 @@ static void answer_table(struct http_request *q, struct jobs *j, const struct st
     int rc = store_counts(s, query, jobs_table_take, &t, &err);
     if (!rc) {
         if (!query->top)
-            jobs_table_sort(&t);
+            jobs_table_sort(&t, false);
         send_table(q, query->job, &t, format);
     }
     jobs_close(q, j, s, rc, &err);
@@ -74,7 +74,7 @@ void jobs_profile(struct http_request *q, void *context)
     if (!format || !*format || !strcmp(format, "json") || !strcmp(format, "csv"))
         answer_table(q, context, &query, format);
     else
-        jobs_export_answer(q, context, &query, format);
+        jobs_export_answer(q, context, &query, format, NULL);
 }
 
 static int put_point(void *context, const struct store_point *p, struct error *err)
@@ -91,41 +91,37 @@ void jobs_curve(struct http_request *q, void *context)
 {
     uint32_t id;
     const char *event = http_query(q, "event");
-    struct error err = {0};
-    struct json json;
+    struct jobs_reply r;
     if (!jobs_id(q, &id))
         return;
     if (!event) {
         http_reply_error(q, 400, "the curve of what? Name an event with 'event'");
         return;
     }
-    struct store *s = jobs_store(q, context);
-    if (!s)
+    if (!jobs_begin(&r, q, context))
         return;
-    json_init(&json, NULL, NULL);
-    json_open_object(&json);
-    json_put_uint(&json, "job", id);
-    json_put_string(&json, "event", event);
-    json_key(&json, "points");
-    json_open_array(&json);
-    int rc = s->ops->curve(s, id, event, put_point, &json, &err);
-    json_end(&json);
-    json_end(&json);
-    if (rc)
-        json_release(&json);
-    else
-        jobs_send(q, 200, &json);
-    jobs_close(q, context, s, rc, &err);
+    json_put_uint(&r.json, "job", id);
+    json_put_string(&r.json, "event", event);
+    json_key(&r.json, "points");
+    json_open_array(&r.json);
+    jobs_end(&r, 200, r.store->ops->curve(r.store, id, event, put_point, &r.json, &r.error));
+}
+
+/* Which batch brought it, from where, and when. */
+static void put_origin(struct json *json, uint64_t time, const char *key, const char *host,
+                       const char *name)
+{
+    json_put_uint(json, "time", time);
+    json_put_string(json, "key", key);
+    json_put_string(json, "host", host);
+    json_put_string(json, "name", name);
 }
 
 static int put_bench(void *context, const struct store_bench *b, struct error *err)
 {
     (void)err;
     json_open_object(context);
-    json_put_uint(context, "time", b->time);
-    json_put_string(context, "key", b->key);
-    json_put_string(context, "host", b->host);
-    json_put_string(context, "name", b->name);
+    put_origin(context, b->time, b->key, b->host, b->name);
     json_key(context, "run");
     json_raw(context, b->json, strlen(b->json));
     json_end(context);
@@ -136,10 +132,7 @@ static int put_recording(void *context, const struct store_recording *r, struct 
 {
     (void)err;
     json_open_object(context);
-    json_put_string(context, "key", r->key);
-    json_put_string(context, "name", r->name);
-    json_put_string(context, "host", r->host);
-    json_put_uint(context, "time", r->time);
+    put_origin(context, r->time, r->key, r->host, r->name);
     json_put_uint(context, "size", r->size);
     json_end(context);
     return 0;
@@ -148,25 +141,15 @@ static int put_recording(void *context, const struct store_recording *r, struct 
 static void answer_list(struct http_request *q, struct jobs *j, bool bench)
 {
     uint32_t id;
-    struct error err = {0};
-    struct json json;
-    struct store *s = jobs_id(q, &id) ? jobs_store(q, j) : NULL;
-    if (!s)
+    struct jobs_reply r;
+    if (!jobs_id(q, &id) || !jobs_begin(&r, q, j))
         return;
-    json_init(&json, NULL, NULL);
-    json_open_object(&json);
-    json_put_uint(&json, "job", id);
-    json_key(&json, bench ? "runs" : "recordings");
-    json_open_array(&json);
-    int rc = bench ? s->ops->bench(s, id, put_bench, &json, &err)
-                   : s->ops->recordings(s, id, put_recording, &json, &err);
-    json_end(&json);
-    json_end(&json);
-    if (rc)
-        json_release(&json);
-    else
-        jobs_send(q, 200, &json);
-    jobs_close(q, j, s, rc, &err);
+    json_put_uint(&r.json, "job", id);
+    json_key(&r.json, bench ? "runs" : "recordings");
+    json_open_array(&r.json);
+    jobs_end(&r, 200,
+             bench ? r.store->ops->bench(r.store, id, put_bench, &r.json, &r.error)
+                   : r.store->ops->recordings(r.store, id, put_recording, &r.json, &r.error));
 }
 
 void jobs_bench(struct http_request *q, void *context)
@@ -232,11 +215,15 @@ void jobs_compare(struct http_request *q, void *context)
     struct store *s = jobs_store(q, j);
     if (!s)
         return;
+    /* All of both: what is among the largest of one has its value in the other as well. */
+    size_t top = query.top;
+    query.top = 0;
     int rc = take_job(s, a, &query, &t, &err);
     if (!rc)
         rc = take_job(s, b, &query, &t, &err);
     if (!rc) {
-        jobs_table_sort(&t);
+        jobs_table_sort(&t, true);
+        jobs_table_cut(&t, top);
         send_table(q, (uint32_t)a, &t, http_query(q, "format"));
     }
     jobs_close(q, j, s, rc, &err);

@@ -53,15 +53,30 @@ static int by_value(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-void jobs_table_sort(struct jobs_table *t)
+static uint64_t rank_of(const struct jobs_table *t, size_t row, bool any)
+{
+    uint64_t rank = 0;
+    for (size_t k = 0; k < t->columns.len && (any || !rank); k++) {
+        uint64_t value = value_at(t, row, k);
+        rank = value > rank ? value : rank;
+    }
+    return rank;
+}
+
+void jobs_table_cut(struct jobs_table *t, size_t rows)
+{
+    if (rows && rows < t->rows.len)
+        t->rows.len = rows;
+}
+
+void jobs_table_sort(struct jobs_table *t, bool any)
 {
     struct ranked *order = memory_array(t->rows.len + 1, sizeof *order);
     struct jobs_row *rows = memory_array(t->rows.len + 1, sizeof *rows);
     struct map values = {0};
     for (size_t i = 0; i < t->rows.len; i++) {
         order[i].row = i;
-        for (size_t k = 0; k < t->columns.len && !order[i].value; k++)
-            order[i].value = value_at(t, i, k);
+        order[i].value = rank_of(t, i, any);
     }
     qsort(order, t->rows.len, sizeof *order, by_value);
     for (size_t i = 0; i < t->rows.len; i++) {

@@ -26,8 +26,10 @@ struct jobs_table {
 /* As a store_count_fn: the context is the table. */
 int jobs_table_take(void *context, const struct store_count *c, struct error *err);
 void jobs_table_release(struct jobs_table *t);
-/* Largest of the first column first. */
-void jobs_table_sort(struct jobs_table *t);
+/* Largest of the first column first; or of any column, where two jobs are compared. */
+void jobs_table_sort(struct jobs_table *t, bool any);
+/* The first so many rows stay; 0: all. */
+void jobs_table_cut(struct jobs_table *t, size_t rows);
 /* {"columns": [...], "rows": [{"executable", "function", "values": [...]}]}, the members alone. */
 void jobs_table_json(const struct jobs_table *t, struct json *json);
 void jobs_table_csv(const struct jobs_table *t, struct text *out);

@@ -83,11 +83,38 @@ static void settle(struct ledger *l, struct ledger_entry *e, const struct store_
         a->queued = true;
         a->error = (struct error){0};
     }
+    pthread_mutex_lock(&l->lock);
     l->state.batches += !a->rc && !a->duplicate;
     l->state.duplicates += !a->rc && a->duplicate;
     l->state.counts += !a->rc && !a->duplicate ? e->batch->counts.len : 0;
     l->state.refused += a->rc != 0;
     l->state.queued += a->queued;
+    pthread_mutex_unlock(&l->lock);
+}
+
+void ledger_listen(struct ledger *l, ledger_added_fn *fn, void *context)
+{
+    pthread_mutex_lock(&l->lock);
+    l->added = fn;
+    l->added_context = context;
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Tells of those that are in the store now. */
+static void tell(struct ledger *l, struct ledger_entry **entries, size_t count)
+{
+    struct batch *stored[TOGETHER_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_answer *a = entries[i]->answer;
+        if (!a->rc && !a->duplicate && !a->queued)
+            stored[n++] = entries[i]->batch;
+    }
+    pthread_mutex_lock(&l->lock);
+    l->state.commits++;
+    if (l->added && n)
+        l->added(l->added_context, stored, n);
+    pthread_mutex_unlock(&l->lock);
 }
 
 static void commit(struct ledger *l, struct ledger_entry **entries, size_t count)
@@ -110,7 +137,7 @@ static void commit(struct ledger *l, struct ledger_entry **entries, size_t count
             outcomes[i] = (struct store_outcome){.rc = rc, .error = err};
         settle(l, entries[i], &outcomes[i]);
     }
-    l->state.commits++;
+    tell(l, entries, count);
 }
 
 static size_t take(struct ledger *l, struct ledger_entry **entries)
@@ -128,14 +155,15 @@ static size_t take(struct ledger *l, struct ledger_entry **entries)
     return count;
 }
 
-/* Waits for batches, at most a second where there is something else to do. */
-static size_t wait_for_batches(struct ledger *l, struct ledger_entry **entries)
+/* Waits for batches, at most a second where there is something else to do, and not at all where
+ * there is `more` in the journal. */
+static size_t wait_for_batches(struct ledger *l, struct ledger_entry **entries, bool more)
 {
     struct timespec until;
     pthread_mutex_lock(&l->lock);
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 1;
-    while (!l->first && !l->closing &&
+    while (!more && !l->first && !l->closing &&
            pthread_cond_timedwait(&l->arrived, &l->lock, &until) != ETIMEDOUT)
         ;
     size_t count = take(l, entries);
@@ -147,8 +175,8 @@ static void *keep_ledger(void *context)
 {
     struct ledger *l = context;
     struct ledger_entry *entries[TOGETHER_MAX];
-    for (;;) {
-        size_t count = wait_for_batches(l, entries);
+    for (bool more = false;;) {
+        size_t count = wait_for_batches(l, entries, more);
         if (count) {
             commit(l, entries, count);
             pthread_mutex_lock(&l->lock);
@@ -159,7 +187,7 @@ static void *keep_ledger(void *context)
         } else if (l->closing) {
             return NULL;
         }
-        ledger_replay(l);
+        more = ledger_replay(l);
         ledger_retain(l);
     }
 }
@@ -206,6 +234,7 @@ struct store *ledger_borrow(struct ledger *l, struct error *err)
 
 void ledger_return(struct ledger *l, struct store *s, bool broken)
 {
+    s->patience = (struct store_patience){0};
     pthread_mutex_lock(&l->lock);
     if (!broken && l->idle_count < LEDGER_STORES) {
         l->idle[l->idle_count++] = s;

@@ -38,6 +38,11 @@ struct ledger_answer {
 /* Adds a batch whose job and key are set, and returns when it is durable or refused. */
 void ledger_add(struct ledger *l, struct batch *b, struct ledger_answer *answer);
 
+/* Called on the ledger's thread with batches that have just been stored; must not block. NULL:
+ * nobody listens any more, and no call is under way when this returns. */
+typedef void ledger_added_fn(void *context, struct batch *const *batches, size_t count);
+void ledger_listen(struct ledger *l, ledger_added_fn *fn, void *context);
+
 /* A way into the store that is the caller's alone until it is given back; NULL with a fault. */
 struct store *ledger_borrow(struct ledger *l, struct error *err);
 /* `broken`: it is closed, and another one opened when needed. */

@@ -33,6 +33,8 @@ struct ledger {
     struct store *idle[LEDGER_STORES];
     size_t idle_count;
     struct ledger_state state;
+    ledger_added_fn *added;
+    void *added_context;
     struct ledger_events *events;
 };
 
@@ -48,7 +50,8 @@ struct store *ledger_writer(struct ledger *l, struct error *err);
 void ledger_lose(struct ledger *l, const struct error *err);
 /* Into the journal, durably. */
 int ledger_journal(struct ledger *l, struct batch *b, struct error *err);
-/* From the journal into the store, some parts; false if the engine is still away. */
+/* From the journal into the store, some parts; true if there may be more, and the engine is there.
+ */
 bool ledger_replay(struct ledger *l);
 /* Removes what is old, once an hour. */
 void ledger_retain(struct ledger *l);

@@ -69,7 +69,7 @@ bool ledger_replay(struct ledger *l)
         if (!l->writer && clock_now() - l->tried < 1000000000ull)
             return false;
         if (spool_next(l->journal, NULL, &name, &data, &len, &(struct error){0}) != 1)
-            return true;
+            return false;
         int rc = replay_part(l, data, len);
         free(data);
         if (!rc)

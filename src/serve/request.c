@@ -301,6 +301,21 @@ void http_reply_text(struct http_request *q, int status, const char *type, struc
     text_init(body);
 }
 
+bool http_gone(const struct http_request *q)
+{
+    return __atomic_load_n(&q->gone, __ATOMIC_RELAXED);
+}
+
+bool http_said(const struct http_request *q, int *status, const char **type, const char **data,
+               size_t *len)
+{
+    *status = q->status;
+    *type = q->type;
+    *data = q->reply.data;
+    *len = q->reply.len;
+    return q->status && !q->fixed && q->fd < 0;
+}
+
 void http_reply_static(struct http_request *q, int status, const char *type, const void *data,
                        size_t len)
 {

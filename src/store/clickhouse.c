@@ -10,6 +10,9 @@
  * its key is looked for. Should two servers insert the same batch at once, both are there, each
  * under an `insertion` of its own, and whoever reads counts the smallest insertion of a key. Days
  * that are over are summed up into `sums` (see clickhouse_retain.c).
+ *
+ * Rows stand in the order of `node`, a number made of executable and name by the engine: it sums
+ * up a million numbers in a tenth of the time that as many names take.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -25,16 +28,18 @@
 
 #define COLUMNS                                                                                    \
     "(day Date, job UInt16, uid UInt64, kind UInt8, event String, executable String, name String," \
-    " batch String, insertion UInt64, time UInt64, host String, value Int64, data String"
+    " batch String, insertion UInt64, time UInt64, host String, value Int64, data String,"         \
+    " node UInt64 DEFAULT cityHash64(executable, name)"
 
 static int make_tables(struct clickhouse *c, const char *host, struct error *err)
 {
     static const char *const tables[] = {
         "CREATE TABLE IF NOT EXISTS %s.parts " COLUMNS ") ENGINE = MergeTree PARTITION BY day"
-        " ORDER BY (uid, kind, event, executable, name)",
+        " ORDER BY (uid, kind, event, node) SETTINGS index_granularity = 1024",
         "CREATE TABLE IF NOT EXISTS %s.sums " COLUMNS ", roll UInt64) ENGINE ="
         " SummingMergeTree((value)) PARTITION BY day"
-        " ORDER BY (uid, kind, event, executable, name, time, batch, roll)",
+        " ORDER BY (uid, kind, event, node, executable, name, time, batch, roll)"
+        " SETTINGS index_granularity = 1024",
         "CREATE TABLE IF NOT EXISTS %s.seals (day Date, uid UInt64, roll UInt64) ENGINE = MergeTree"
         " PARTITION BY tuple() ORDER BY (uid, day)",
     };
@@ -322,8 +327,10 @@ static int is_known(struct clickhouse *c, uint64_t uid, const char *key, bool *k
         text_clear(&answer);
         text_format(&sql,
                     "SELECT count() FROM %s WHERE uid = %" PRIu64
-                    " AND kind = %d AND event = '' AND executable = '' AND name = ",
+                    " AND kind = %d AND event = '' AND node = cityHash64('', ",
                     tables[i], uid, KIND_KEY);
+        clickhouse_quote(&sql, key);
+        text_add(&sql, ") AND name = ");
         clickhouse_quote(&sql, key);
         rc = clickhouse_run(c, NULL, sql.data, &answer, err);
         *known = !rc && strtoul(answer.data, NULL, 10) > 0;

@@ -33,6 +33,9 @@ int clickhouse_run(struct clickhouse *c, const char *host, const char *sql, stru
                    struct error *err);
 int clickhouse_format(struct clickhouse *c, struct text *answer, struct error *err,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* What a row is given; the engine adds `node`. */
+#define CLICKHOUSE_COLUMNS                                                                         \
+    "day, job, uid, kind, event, executable, name, batch, insertion, time, host, value, data"
 /* Rows in RowBinary into a table. */
 int clickhouse_insert(struct clickhouse *c, const char *table, const struct text *rows,
                       struct error *err);

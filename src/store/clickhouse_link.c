@@ -101,7 +101,7 @@ int clickhouse_insert(struct clickhouse *c, const char *table, const struct text
                       struct error *err)
 {
     struct text sql = TEXT_INIT;
-    text_format(&sql, "INSERT INTO %s FORMAT RowBinary", table);
+    text_format(&sql, "INSERT INTO %s (" CLICKHOUSE_COLUMNS ") FORMAT RowBinary", table);
     int rc = perform(c, c->hosts[0], sql.data, rows->data, rows->len, NULL, err);
     text_release(&sql);
     return rc;

@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "store/clickhouse_internal.h"
 
+#define NUMBERS_MAX 20000 /* in one question: more are found by name at once */
+
 /* A question whose answer is rows. Release the reader and the text in every case. */
 static int ask(struct clickhouse *c, const char *sql, struct text *answer, struct row_reader *r,
                struct error *err)
@@ -188,11 +190,66 @@ static void count_where(const struct store_query *q, struct text *where)
         text_format(where, " AND day <= toDate(%u)", q->to_day);
 }
 
+static int take_count(struct row_reader *r, const struct store_query *q, store_count_fn *fn,
+                      void *context, struct error *err)
+{
+    struct store_count count = {.kind = q->kind};
+    count.day = (uint32_t)row_take(r, 2);
+    count.event = row_take_text(r, NULL);
+    count.executable = row_take_text(r, NULL);
+    count.name = row_take_text(r, NULL);
+    count.value = (int64_t)row_take(r, 8);
+    int rc = r->broken ? 0 : fn(context, &count, err);
+    if (r->arena.total > 1 << 20)
+        arena_release(&r->arena);
+    return rc;
+}
+
+/* Sums by function; a name that is the same in all rows need not be grouped by. */
+static void ask_counts(struct text *sql, const struct clickhouse *c, uint64_t uid,
+                       const struct store_query *q, const char *where)
+{
+    struct text columns = TEXT_INIT;
+    text_add(sql, q->by_day ? "SELECT day, " : "SELECT toUInt16(0), ");
+    if (q->event)
+        clickhouse_quote(sql, q->event);
+    else
+        text_add(sql, "event");
+    text_add(sql, ", executable, name, sum(value) AS total");
+    text_format(&columns, "%s%sexecutable, name, value", q->by_day ? "day, " : "",
+                q->event ? "" : "event, ");
+    clickhouse_from(sql, c, uid, (enum clickhouse_kind)q->kind, columns.data, where);
+    text_format(sql, " GROUP BY %sexecutable, name", q->event ? "" : "event, ");
+    if (q->by_day)
+        text_add(sql, ", day ORDER BY day");
+    if (q->top)
+        text_format(sql, " ORDER BY total DESC, name, executable LIMIT %zu", q->top);
+    text_release(&columns);
+}
+
+/* Narrows `where` to the numbers of the largest; their names are asked for after that. */
+static int choose_largest(struct clickhouse *c, uint64_t uid, const struct store_query *q,
+                          struct text *where, struct error *err)
+{
+    struct text sql = TEXT_INIT, answer = TEXT_INIT;
+    struct row_reader r;
+    text_add(&sql, "SELECT node");
+    clickhouse_from(&sql, c, uid, (enum clickhouse_kind)q->kind, "node, value", where->data);
+    text_format(&sql, " GROUP BY node ORDER BY sum(value) DESC LIMIT %zu", q->top);
+    int rc = ask(c, sql.data, &answer, &r, err);
+    text_add(where, " AND node IN (0");
+    while (!rc && row_more(&r))
+        text_format(where, ", %" PRIu64, row_take(&r, 8));
+    text_add_char(where, ')');
+    text_release(&sql);
+    return finish(&r, &answer, rc, err);
+}
+
 int clickhouse_counts(struct store *s, const struct store_query *q, store_count_fn *fn,
                       void *context, struct error *err)
 {
     struct clickhouse *c = CLICKHOUSE_OF(s);
-    struct text sql = TEXT_INIT, where = TEXT_INIT, columns = TEXT_INIT, answer = TEXT_INIT;
+    struct text sql = TEXT_INIT, where = TEXT_INIT, answer = TEXT_INIT;
     struct row_reader r = {0};
     struct job job;
     uint64_t uid;
@@ -200,37 +257,15 @@ int clickhouse_counts(struct store *s, const struct store_query *q, store_count_
     if (rc)
         return rc;
     count_where(q, &where);
-    /* A name that is the same in all rows need not be grouped by. */
-    text_add(&sql, q->by_day ? "SELECT day, " : "SELECT toUInt16(0), ");
-    if (q->event)
-        clickhouse_quote(&sql, q->event);
-    else
-        text_add(&sql, "event");
-    text_add(&sql, ", executable, name, sum(value) AS total");
-    text_format(&columns, "%s%sexecutable, name, value", q->by_day ? "day, " : "",
-                q->event ? "" : "event, ");
-    clickhouse_from(&sql, c, uid, (enum clickhouse_kind)q->kind, columns.data, where.data);
-    text_format(&sql, " GROUP BY %sexecutable, name", q->event ? "" : "event, ");
-    if (q->by_day)
-        text_add(&sql, ", day ORDER BY day");
-    if (q->top)
-        text_format(&sql, " ORDER BY total DESC, name, executable LIMIT %zu", q->top);
-    rc = ask(c, sql.data, &answer, &r, err);
-    while (!rc && row_more(&r)) {
-        struct store_count count = {.kind = q->kind};
-        count.day = (uint32_t)row_take(&r, 2);
-        count.event = row_take_text(&r, NULL);
-        count.executable = row_take_text(&r, NULL);
-        count.name = row_take_text(&r, NULL);
-        count.value = (int64_t)row_take(&r, 8);
-        if (!r.broken)
-            rc = fn(context, &count, err);
-        if (r.arena.total > 1 << 20)
-            arena_release(&r.arena);
-    }
+    if (q->top && q->top <= NUMBERS_MAX)
+        rc = choose_largest(c, uid, q, &where, err);
+    ask_counts(&sql, c, uid, q, where.data);
+    if (!rc)
+        rc = ask(c, sql.data, &answer, &r, err);
+    while (!rc && row_more(&r))
+        rc = take_count(&r, q, fn, context, err);
     text_release(&sql);
     text_release(&where);
-    text_release(&columns);
     return finish(&r, &answer, rc, err);
 }
 

@@ -47,7 +47,8 @@ static int seal_day(struct clickhouse *c, const char *host, unsigned long day, s
         ;
     /* Counts and points lose their batch and add up; of the rest, every row is kept. */
     int rc = run(c, host, err,
-                 "INSERT INTO %s.sums SELECT day, job, uid, kind, event, executable, name,"
+                 "INSERT INTO %s.sums (" CLICKHOUSE_COLUMNS
+                 ", roll) SELECT day, job, uid, kind, event, executable, name,"
                  " if(kind < 3, '', batch) AS b, if(kind < 3, 0, insertion) AS i,"
                  " multiIf(kind < 2, 0, kind = 2, intDiv(time, 3600) * 3600, time) AS t,"
                  " if(kind < 3, '', host) AS h, sum(value), any(data), %" PRIu64 " FROM %s.parts"

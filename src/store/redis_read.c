@@ -200,6 +200,8 @@ static int scan_set(struct store *s, uint32_t job, const char *set, struct sums 
     do {
         struct redis_command c = {0};
         redisReply *r = NULL;
+        if ((rc = store_go_on(s, err)))
+            break;
         redis_word(&c, "HSCAN");
         redis_key(&c, job, "c:%s", set);
         redis_word(&c, cursor);

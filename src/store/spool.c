@@ -14,14 +14,18 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/vector.h"
 
 #define ENDING ".part"
+#define LOOK_NS 1000000000ull /* between two looks at how full the folder is */
 
 struct spool {
     char *folder;
     int fd; /* of the folder */
     uint64_t max;
     unsigned serial;
+    uint64_t bytes, looked; /* what it held when it was looked at last, and what was added since */
+    VECTOR(char *) listed;  /* names in their order, when it was listed last */
 };
 
 int spool_open(const char *folder, uint64_t max, struct spool **out, struct error *err)
@@ -38,10 +42,19 @@ int spool_open(const char *folder, uint64_t max, struct spool **out, struct erro
     return 0;
 }
 
+static void forget_list(struct spool *s)
+{
+    for (size_t i = 0; i < s->listed.len; i++)
+        free(s->listed.data[i]);
+    s->listed.len = 0;
+}
+
 void spool_free(struct spool *s)
 {
     if (!s)
         return;
+    forget_list(s);
+    vector_release(&s->listed);
     close(s->fd);
     free(s->folder);
     free(s);
@@ -64,18 +77,29 @@ static int write_pieces(struct spool *s, const char *name, const struct spool_pi
     return rc;
 }
 
+/* Looking at every part for every part would take ever longer: now and then is enough, and before
+ * one is refused. */
+static bool has_room(struct spool *s, uint64_t size)
+{
+    uint64_t parts, now = clock_now();
+    if (!s->looked || now - s->looked > LOOK_NS || s->bytes + size > s->max) {
+        spool_measure(s, &parts, &s->bytes);
+        s->looked = now;
+    }
+    return s->bytes + size <= s->max;
+}
+
 int spool_put(struct spool *s, const char *key, const struct spool_piece *pieces, size_t count,
               struct error *err)
 {
-    uint64_t parts, bytes, size = 0;
+    uint64_t size = 0;
     char name[160], made[170];
     for (size_t i = 0; i < count; i++)
         size += pieces[i].len;
-    spool_measure(s, &parts, &bytes);
-    if (bytes + size > s->max)
+    if (!has_room(s, size))
         return error_set(err, FAULT_LIMIT,
                          "%s holds %llu bytes that wait to be sent, and takes %llu", s->folder,
-                         (unsigned long long)bytes, (unsigned long long)s->max);
+                         (unsigned long long)s->bytes, (unsigned long long)s->max);
     snprintf(name, sizeof name, "%020llu-%010u-%d-%.64s" ENDING, (unsigned long long)clock_wall(),
              s->serial++, (int)getpid(), key);
     snprintf(made, sizeof made, ".%s", name);
@@ -84,6 +108,7 @@ int spool_put(struct spool *s, const char *key, const struct spool_piece *pieces
         rc = renameat(s->fd, made, s->fd, name);
     if (!rc)
         rc = fsync(s->fd);
+    s->bytes += size;
     if (!rc)
         return 0;
     int saved = errno;
@@ -107,21 +132,49 @@ static DIR *list(struct spool *s)
     return d;
 }
 
-static char *oldest_after(struct spool *s, const char *after)
+static int by_name(const void *a, const void *b)
 {
-    char *best = NULL;
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void list_parts(struct spool *s)
+{
     DIR *d = list(s);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (!is_part(e->d_name) || (after && strcmp(e->d_name, after) <= 0))
-            continue;
-        if (best && strcmp(e->d_name, best) >= 0)
-            continue;
-        free(best);
-        best = memory_strdup(e->d_name);
-    }
+    forget_list(s);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (is_part(e->d_name))
+            *vector_push(&s->listed) = memory_strdup(e->d_name);
     if (d)
         closedir(d);
-    return best;
+    if (s->listed.len)
+        qsort(s->listed.data, s->listed.len, sizeof *s->listed.data, by_name);
+}
+
+/* Index of the first listed name after that one. */
+static size_t place_after(const struct spool *s, const char *name)
+{
+    size_t low = 0, high = s->listed.len;
+    while (name && low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(s->listed.data[middle], name) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* By the last list, as long as it has one; parts that came later have later names. */
+static char *oldest_after(struct spool *s, const char *after)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        for (size_t at = place_after(s, after); at < s->listed.len; at++)
+            if (faccessat(s->fd, s->listed.data[at], F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return memory_strdup(s->listed.data[at]);
+        if (!turn)
+            list_parts(s);
+    }
+    return NULL;
 }
 
 int spool_next(struct spool *s, const char *after, char **name, char **data, size_t *len,
@@ -148,6 +201,10 @@ int spool_next(struct spool *s, const char *after, char **name, char **data, siz
 void spool_remove(struct spool *s, const char *name)
 {
     unlinkat(s->fd, name, 0);
+    if (s->listed.len && !strcmp(s->listed.data[0], name)) {
+        free(s->listed.data[0]);
+        memmove(s->listed.data, s->listed.data + 1, --s->listed.len * sizeof *s->listed.data);
+    }
 }
 
 void spool_measure(struct spool *s, uint64_t *parts, uint64_t *bytes)

@@ -2,7 +2,7 @@
  * Parts that wait on disk for a server or an engine that is away: a folder with a file a part,
  * oldest first by name. A part is there as a whole and for good when spool_put returns, and is
  * removed when whoever sent it says so; sent twice it does no harm, since a batch has its key.
- * Several processes may share a folder.
+ * Several processes may share a folder. A spool is for one thread; spool_measure for any.
  */
 #ifndef SONDE_SPOOL_H
 #define SONDE_SPOOL_H

@@ -13,7 +13,8 @@
 #include "base/memory.h"
 #include "store/sqlite_internal.h"
 
-#define BUSY_MS 5000
+#define BUSY_MS 2000 /* for another program to let go of the file; then there is the journal */
+#define STEPS_BETWEEN_LOOKS 100000 /* of SQLite's machine: some milliseconds */
 
 static const char schema[] =
     "PRAGMA journal_mode = WAL;"
@@ -31,6 +32,12 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS counts (job INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " event INTEGER NOT NULL, day INTEGER NOT NULL, node INTEGER NOT NULL,"
     " value INTEGER NOT NULL, PRIMARY KEY (job, kind, event, day, node)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS sets (job INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    " event INTEGER NOT NULL, day INTEGER NOT NULL, rows INTEGER NOT NULL, kept INTEGER NOT NULL,"
+    " floor INTEGER NOT NULL, PRIMARY KEY (job, kind, event, day)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS largest (job INTEGER NOT NULL, kind INTEGER NOT NULL,"
+    " event INTEGER NOT NULL, day INTEGER NOT NULL, node INTEGER NOT NULL,"
+    " value INTEGER NOT NULL, PRIMARY KEY (job, kind, event, day, node)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS points (job INTEGER NOT NULL, event INTEGER NOT NULL,"
     " time INTEGER NOT NULL, value INTEGER NOT NULL, PRIMARY KEY (job, event, time))"
     " WITHOUT ROWID;"
@@ -41,13 +48,22 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS recordings (job INTEGER NOT NULL, key TEXT NOT NULL,"
     " name TEXT NOT NULL, host TEXT NOT NULL, time INTEGER NOT NULL, size INTEGER NOT NULL,"
     " data BLOB NOT NULL, PRIMARY KEY (job, key));"
-    "PRAGMA user_version = 1;";
+    "PRAGMA user_version = 2;";
+
+/* Files of before there were sets: what is there already is read whole until it grows. */
+static const char upgrade[] =
+    "INSERT OR IGNORE INTO sets SELECT job, kind, event, day, count(*), 0, -1 FROM counts"
+    " GROUP BY job, kind, event, day;";
 
 /* A sum that would not fit stays at 2^62: it is wrong, but a number. */
 #define SUM " DO UPDATE SET value = min(value + excluded.value, 4611686018427387904)"
+#define NOTED_SUM                                                                                  \
+    " DO UPDATE SET value = sonde_note(min(value + excluded.value, 4611686018427387904))"
+#define OF_SET " WHERE job = ?1 AND kind = ?2 AND event = ?3 AND day = ?4"
 
 static const char *const sql[SQL_STATEMENTS] = {
     [SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [SQL_BEGIN_READ] = "BEGIN",
     [SQL_COMMIT] = "COMMIT",
     [SQL_ROLLBACK] = "ROLLBACK",
     [SQL_SAVE] = "SAVEPOINT batch",
@@ -68,20 +84,33 @@ static const char *const sql[SQL_STATEMENTS] = {
     [SQL_EVENT_PUT] = "INSERT INTO events (name) VALUES (?1) ON CONFLICT DO NOTHING",
     [SQL_EVENT_GET] = "SELECT id FROM events WHERE name = ?1",
     [SQL_NODE_PUT] = "INSERT INTO nodes (executable, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    [SQL_NODE_NAME] = "SELECT executable, name FROM nodes WHERE id = ?1",
     [SQL_NODE_GET] = "SELECT id FROM nodes WHERE name = ?2 AND executable = ?1",
     [SQL_COUNT_ADD] = "INSERT INTO counts VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
-                      " ON CONFLICT (job, kind, event, day, node)" SUM,
+                      " ON CONFLICT (job, kind, event, day, node)" NOTED_SUM,
+    [SQL_COUNT_GET] = "SELECT value FROM counts" OF_SET " AND node = ?5",
+    [SQL_COUNT_AT] = "SELECT value FROM counts" OF_SET " ORDER BY value DESC LIMIT 1 OFFSET ?5",
+    [SQL_COUNT_LIST] = "SELECT node, value FROM counts" OF_SET " ORDER BY value DESC LIMIT ?5",
+    [SQL_SET_GET] = "SELECT rows, kept, floor FROM sets" OF_SET,
+    [SQL_SET_PUT] = "INSERT OR REPLACE INTO sets VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    [SQL_SET_LIST] = "SELECT day, rows, kept, floor FROM sets WHERE job = ?1 AND kind = ?2"
+                     " AND event = ?3 AND day BETWEEN ?4 AND ?5",
+    [SQL_LARGEST_PUT] = "INSERT INTO largest VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT"
+                        " (job, kind, event, day, node) DO UPDATE SET"
+                        " value = sonde_note(excluded.value)",
+    [SQL_LARGEST_AT] = "SELECT value FROM largest" OF_SET " ORDER BY value DESC LIMIT 1 OFFSET ?5",
+    [SQL_LARGEST_LIST] = "SELECT node, value FROM largest" OF_SET " ORDER BY value DESC LIMIT ?5",
+    [SQL_LARGEST_SIZE] = "SELECT count(*) FROM largest" OF_SET,
+    [SQL_LARGEST_FILL] =
+        "INSERT INTO largest SELECT * FROM counts" OF_SET " ORDER BY value DESC LIMIT ?5",
+    [SQL_LARGEST_THIN] =
+        "DELETE FROM largest" OF_SET " AND node NOT IN (SELECT node FROM largest" OF_SET
+        " ORDER BY value DESC LIMIT ?5)",
     [SQL_POINT_ADD] = "INSERT INTO points VALUES (?1, ?2, ?3, ?4)"
                       " ON CONFLICT (job, event, time)" SUM,
     [SQL_BENCH_PUT] = "INSERT INTO bench (job, time, key, host, name, json)"
                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     [SQL_RECORDING_PUT] = "INSERT INTO recordings VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    [SQL_DAYS] = "SELECT count(*), coalesce(min(day), 0) FROM (SELECT DISTINCT day FROM counts"
-                 " WHERE job = ?1 AND kind = ?2 AND event = ?3 AND day BETWEEN ?4 AND ?5)",
-    [SQL_COUNT_TOP] =
-        "SELECT ?5, n.executable, n.name, t.value FROM (SELECT node, value FROM counts WHERE"
-        " job = ?1 AND kind = ?2 AND event = ?3 AND day = ?4 ORDER BY value DESC LIMIT ?6) t"
-        " JOIN nodes n ON n.id = t.node ORDER BY t.value DESC, n.name, n.executable",
     [SQL_COUNT_TOP_DAYS] =
         "SELECT ?6, n.executable, n.name, t.value FROM (SELECT node, sum(value) AS value FROM"
         " counts WHERE job = ?1 AND kind = ?2 AND event = ?3 AND day BETWEEN ?4 AND ?5"
@@ -112,6 +141,8 @@ int sqlite_fault(struct sqlite_store *s, const char *doing, struct error *err)
 {
     int code = sqlite3_errcode(s->db) & 0xff;
     const char *why = sqlite3_errmsg(s->db);
+    if (code == SQLITE_INTERRUPT && store_go_on(&s->store, err))
+        return err->fault;
     if (code == SQLITE_FULL)
         return error_set(err, FAULT_LIMIT, "cannot %s: no room on the disk of %s; free some", doing,
                          s->path);
@@ -184,22 +215,46 @@ static int make_folder_of(const char *path, struct error *err)
     return rc;
 }
 
+static bool has(struct sqlite_store *s, const char *query)
+{
+    sqlite3_stmt *st;
+    bool there = !sqlite3_prepare_v2(s->db, query, -1, &st, NULL);
+    sqlite3_finalize(st);
+    return there;
+}
+
 /* A disk that is full must not keep what is there from being read. */
 static int make_tables(struct sqlite_store *s, struct error *err)
 {
-    sqlite3_stmt *st;
-    bool there = !sqlite3_prepare_v2(s->db, "SELECT batches FROM jobs LIMIT 1", -1, &st, NULL);
-    sqlite3_finalize(st);
-    if (there)
+    bool old = has(s, "SELECT batches FROM jobs LIMIT 1");
+    if (has(s, "SELECT floor FROM sets LIMIT 1"))
         return sqlite3_exec(s->db,
                             "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"
                             "PRAGMA journal_size_limit = 67108864;",
                             NULL, NULL, NULL)
                    ? sqlite_fault(s, "open the tables", err)
                    : 0;
-    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL))
+    if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) ||
+        (old && sqlite3_exec(s->db, upgrade, NULL, NULL, NULL)))
         return sqlite_fault(s, "make the tables", err);
     return 0;
+}
+
+/* A sum as it is, and a note of it: how a row that is added to tells what it has become. */
+static void note(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct sqlite_store *s = sqlite3_user_data(context);
+    (void)count;
+    s->noted = sqlite3_value_int64(values[0]);
+    sqlite3_result_int64(context, s->noted);
+}
+
+/* Asked during long statements: other than 0 ends them. */
+static int is_unwanted(void *context)
+{
+    const struct sqlite_store *s = context;
+    struct error ignored = {0};
+    return store_go_on(&s->store, &ignored);
 }
 
 static int open_store(const char *url, struct store **out, struct error *err)
@@ -220,7 +275,12 @@ static int open_store(const char *url, struct store **out, struct error *err)
                                    SQLITE_OPEN_NOFOLLOW,
                                NULL);
     if (!code)
+        code = sqlite3_create_function(s->db, "sonde_note", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
+                                       note, NULL, NULL);
+    if (!code) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
+        sqlite3_progress_handler(s->db, STEPS_BETWEEN_LOOKS, is_unwanted, s);
+    }
     rc = code ? sqlite_fault(s, "open the store", err) : make_tables(s, err);
     umask(mask);
     if (rc)
@@ -323,7 +383,8 @@ static int job_create(struct store *store, struct job *job, struct error *err)
 
 static int remove_rows(struct sqlite_store *s, uint32_t id, struct error *err)
 {
-    static const char *const tables[] = {"keys", "counts", "points", "bench", "recordings"};
+    static const char *const tables[] = {"keys",   "counts", "sets",      "largest",
+                                         "points", "bench",  "recordings"};
     char line[80];
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         snprintf(line, sizeof line, "DELETE FROM %s WHERE job = %u", tables[i], id);

@@ -16,40 +16,40 @@ void sqlite_forget_names(struct sqlite_store *s)
     s->node_cap = 0;
 }
 
+static sqlite3_stmt *with_name(struct sqlite_store *s, enum sqlite_statement which,
+                               const char *first, const char *second, struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, which, err);
+    if (!st)
+        return NULL;
+    sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
+    if (second)
+        sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
+    return st;
+}
+
+/* Most names that are not remembered are new, so putting it there is tried first. */
 static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
                      const char *first, const char *second, int64_t *id, struct error *err)
 {
-    for (int turn = 0; turn < 2; turn++) {
-        sqlite3_stmt *st = sqlite_prepare(s, get, err);
-        if (!st)
-            return err->fault;
-        sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
-        if (second)
-            sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
-        int rc = sqlite_step(s, st, "look up a name", err);
-        if (rc < 0)
-            return rc;
-        if (rc) {
-            *id = sqlite3_column_int64(st, 0);
-            sqlite3_reset(st);
-            return 0;
-        }
-        st = sqlite_prepare(s, put, err);
-        if (!st)
-            return err->fault;
-        sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
-        if (second)
-            sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
-        rc = sqlite_step(s, st, "keep a name", err);
-        if (rc)
-            return rc;
-        if (sqlite3_changes(s->db)) {
-            *id = sqlite3_last_insert_rowid(s->db);
-            return 0;
-        }
+    sqlite3_stmt *st = with_name(s, put, first, second, err);
+    int rc = st ? sqlite_step(s, st, "keep a name", err) : err->fault;
+    if (rc)
+        return rc;
+    if (sqlite3_changes(s->db)) {
+        *id = sqlite3_last_insert_rowid(s->db);
+        return 0;
     }
-    return error_set(err, FAULT_INPUT, "%s neither has nor takes the name '%s': it is damaged",
-                     s->path, first);
+    st = with_name(s, get, first, second, err);
+    rc = st ? sqlite_step(s, st, "look up a name", err) : err->fault;
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return error_set(err, FAULT_INPUT, "%s neither has nor takes the name '%s': it is damaged",
+                         s->path, first);
+    *id = sqlite3_column_int64(st, 0);
+    sqlite3_reset(st);
+    return 0;
 }
 
 /* Remembers what the file says, by a text that no other name has. */
@@ -121,6 +121,30 @@ static int number_counts(struct sqlite_store *s, const struct batch *b, struct n
     return rc;
 }
 
+/* Rows of one kind and event. */
+static int add_set(struct sqlite_store *s, const struct batch *b, const struct numbered *rows,
+                   size_t count, sqlite3_stmt *st, struct error *err)
+{
+    struct sqlite_set set = {
+        .job = b->job, .kind = rows->kind, .event = rows->event, .day = store_day(b->time)};
+    int rc = sqlite_set_open(s, &set, err);
+    sqlite3_bind_int64(st, 1, set.job);
+    sqlite3_bind_int64(st, 2, set.kind);
+    sqlite3_bind_int64(st, 3, set.event);
+    sqlite3_bind_int64(st, 4, set.day);
+    for (size_t i = 0; !rc && i < count; i++) {
+        sqlite3_bind_int64(st, 5, rows[i].node);
+        sqlite3_bind_int64(st, 6, rows[i].value);
+        s->noted = SQLITE_NOTHING_NOTED;
+        rc = sqlite_step(s, st, "add counts", err);
+        bool fresh = s->noted == SQLITE_NOTHING_NOTED;
+        if (!rc)
+            rc = sqlite_set_note(s, &set, rows[i].node, fresh ? rows[i].value : s->noted, fresh,
+                                 err);
+    }
+    return rc ? rc : sqlite_set_close(s, &set, err);
+}
+
 static int add_counts(struct sqlite_store *s, const struct batch *b, struct error *err)
 {
     sqlite3_stmt *st = sqlite_prepare(s, SQL_COUNT_ADD, err);
@@ -128,14 +152,12 @@ static int add_counts(struct sqlite_store *s, const struct batch *b, struct erro
         return err->fault;
     struct numbered *rows = memory_array(b->counts.len + 1, sizeof *rows);
     int rc = number_counts(s, b, rows, err);
-    sqlite3_bind_int64(st, 1, b->job);
-    sqlite3_bind_int64(st, 4, store_day(b->time));
-    for (size_t i = 0; !rc && i < b->counts.len; i++) {
-        sqlite3_bind_int64(st, 2, rows[i].kind);
-        sqlite3_bind_int64(st, 3, rows[i].event);
-        sqlite3_bind_int64(st, 5, rows[i].node);
-        sqlite3_bind_int64(st, 6, rows[i].value);
-        rc = sqlite_step(s, st, "add counts", err);
+    for (size_t i = 0, n; !rc && i < b->counts.len; i += n) {
+        n = 1;
+        while (i + n < b->counts.len && rows[i + n].kind == rows[i].kind &&
+               rows[i + n].event == rows[i].event)
+            n++;
+        rc = add_set(s, b, rows + i, n, st, err);
     }
     free(rows);
     return rc;

@@ -10,6 +10,7 @@
 
 enum sqlite_statement {
     SQL_BEGIN,
+    SQL_BEGIN_READ,
     SQL_COMMIT,
     SQL_ROLLBACK,
     SQL_SAVE,
@@ -27,12 +28,23 @@ enum sqlite_statement {
     SQL_EVENT_GET,
     SQL_NODE_PUT,
     SQL_NODE_GET,
+    SQL_NODE_NAME,
     SQL_COUNT_ADD,
+    SQL_COUNT_GET,
+    SQL_COUNT_AT,
+    SQL_COUNT_LIST,
+    SQL_SET_GET,
+    SQL_SET_PUT,
+    SQL_SET_LIST,
+    SQL_LARGEST_PUT,
+    SQL_LARGEST_AT,
+    SQL_LARGEST_LIST,
+    SQL_LARGEST_SIZE,
+    SQL_LARGEST_FILL,
+    SQL_LARGEST_THIN,
     SQL_POINT_ADD,
     SQL_BENCH_PUT,
     SQL_RECORDING_PUT,
-    SQL_DAYS,
-    SQL_COUNT_TOP,
     SQL_COUNT_TOP_DAYS,
     SQL_COUNT_ALL,
     SQL_COUNT_BY_DAY,
@@ -55,7 +67,10 @@ struct sqlite_store {
     int64_t *node_id; /* by index of `names` */
     size_t node_cap;
     struct text scratch;
+    int64_t noted; /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
 };
+
+#define SQLITE_NOTHING_NOTED (-1)
 
 #define SQLITE_OF(s) ((struct sqlite_store *)(s))
 
@@ -73,6 +88,24 @@ int sqlite_job_get(struct store *s, uint32_t id, struct job *out, struct error *
 int sqlite_add(struct store *s, struct batch *const *batches, size_t count,
                struct store_outcome *outcomes, struct error *err);
 void sqlite_forget_names(struct sqlite_store *s);
+
+/* Counts of one event, kind and day; see sqlite_top.c. */
+struct sqlite_set {
+    int64_t job, kind, event, day;
+    int64_t rows;  /* that it has */
+    int64_t kept;  /* of them in `largest` */
+    int64_t floor; /* what is not in there has at most so much; -1: nothing is in there yet */
+    bool changed;
+};
+
+/* Around additions to a set: open, note what each row has become, close. */
+int sqlite_set_open(struct sqlite_store *s, struct sqlite_set *set, struct error *err);
+int sqlite_set_note(struct sqlite_store *s, struct sqlite_set *set, int64_t node, int64_t value,
+                    bool fresh, struct error *err);
+int sqlite_set_close(struct sqlite_store *s, struct sqlite_set *set, struct error *err);
+/* The largest, if they can be told without reading all: *sure says so. */
+int sqlite_top(struct sqlite_store *s, const struct store_query *q, int64_t event, bool *sure,
+               store_count_fn *fn, void *context, struct error *err);
 
 int sqlite_counts(struct store *s, const struct store_query *q, store_count_fn *fn, void *context,
                   struct error *err);

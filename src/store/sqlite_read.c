@@ -43,24 +43,6 @@ static int64_t last_day(const struct store_query *q)
     return q->to_day ? q->to_day : INT32_MAX;
 }
 
-/* How many days there are, and the first of them: one day needs no sums. */
-static int days_of(struct sqlite_store *s, const struct store_query *q, int64_t event,
-                   int64_t *first, int64_t *days, struct error *err)
-{
-    sqlite3_stmt *st = ask(s, SQL_DAYS, q->job, err);
-    if (!st)
-        return err->fault;
-    sqlite3_bind_int64(st, 2, q->kind);
-    sqlite3_bind_int64(st, 3, event);
-    sqlite3_bind_int64(st, 4, q->from_day);
-    sqlite3_bind_int64(st, 5, last_day(q));
-    int rc = sqlite_step(s, st, "read counts", err);
-    *days = rc == 1 ? sqlite3_column_int64(st, 0) : 0;
-    *first = rc == 1 ? sqlite3_column_int64(st, 1) : 0;
-    sqlite3_reset(st);
-    return rc < 0 ? rc : 0;
-}
-
 static int hand_over(struct sqlite_store *s, sqlite3_stmt *st, enum count_kind kind,
                      store_count_fn *fn, void *context, struct error *err)
 {
@@ -81,28 +63,42 @@ static int hand_over(struct sqlite_store *s, sqlite3_stmt *st, enum count_kind k
     return rc;
 }
 
+/* Everything that the range has, summed up by function. */
+static int top_of_all(struct sqlite_store *s, const struct store_query *q, int64_t event,
+                      store_count_fn *fn, void *context, struct error *err)
+{
+    sqlite3_stmt *st = sqlite_prepare(s, SQL_COUNT_TOP_DAYS, err);
+    if (!st)
+        return err->fault;
+    sqlite3_bind_int64(st, 1, q->job);
+    sqlite3_bind_int64(st, 2, q->kind);
+    sqlite3_bind_int64(st, 3, event);
+    sqlite3_bind_int64(st, 4, q->from_day);
+    sqlite3_bind_int64(st, 5, last_day(q));
+    sqlite3_bind_text(st, 6, q->event, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(st, 7, (int64_t)q->top);
+    return hand_over(s, st, q->kind, fn, context, err);
+}
+
+/* In one transaction: all its statements see the same state. */
 static int top(struct sqlite_store *s, const struct store_query *q, store_count_fn *fn,
                void *context, struct error *err)
 {
-    int64_t event, first = 0, days = 0;
-    int rc = event_number(s, q->event, &event, err);
-    if (!rc)
-        rc = days_of(s, q, event, &first, &days, err);
-    if (rc || !days)
+    struct job job;
+    int64_t event;
+    bool sure = false;
+    int rc = sqlite_do(s, SQL_BEGIN_READ, err);
+    if (rc)
         return rc;
-    bool one = days == 1;
-    sqlite3_stmt *st = ask(s, one ? SQL_COUNT_TOP : SQL_COUNT_TOP_DAYS, q->job, err);
-    if (!st)
-        return err->fault;
-    int at = 1;
-    sqlite3_bind_int64(st, ++at, q->kind);
-    sqlite3_bind_int64(st, ++at, event);
-    sqlite3_bind_int64(st, ++at, one ? first : q->from_day);
-    if (!one)
-        sqlite3_bind_int64(st, ++at, last_day(q));
-    sqlite3_bind_text(st, ++at, q->event, -1, SQLITE_STATIC);
-    sqlite3_bind_int64(st, ++at, (int64_t)q->top);
-    return hand_over(s, st, q->kind, fn, context, err);
+    rc = sqlite_job_get(&s->store, q->job, &job, err);
+    if (!rc)
+        rc = event_number(s, q->event, &event, err);
+    if (!rc)
+        rc = sqlite_top(s, q, event, &sure, fn, context, err);
+    if (!rc && !sure)
+        rc = top_of_all(s, q, event, fn, context, err);
+    sqlite_do(s, SQL_COMMIT, &(struct error){0});
+    return rc;
 }
 
 int sqlite_counts(struct store *store, const struct store_query *q, store_count_fn *fn,
@@ -269,6 +265,10 @@ static int drop_old(struct sqlite_store *s, const struct store_retention *how,
     uint64_t rows = 0;
     uint32_t day = store_day(cut);
     int rc = run(s, &rows, err, "DELETE FROM counts WHERE day < %u", day);
+    if (!rc)
+        rc = run(s, NULL, err, "DELETE FROM sets WHERE day < %u", day);
+    if (!rc)
+        rc = run(s, NULL, err, "DELETE FROM largest WHERE day < %u", day);
     if (!rc)
         rc = run(s, &removed->points, err, "DELETE FROM points WHERE time < %llu",
                  (unsigned long long)day * STORE_DAY);

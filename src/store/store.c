@@ -5,8 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "store/store_internal.h"
+
+#define ROWS_BETWEEN_LOOKS 512
 
 static const struct store_ops *const engines[] = {&store_sqlite, &store_rediss, &store_redis,
                                                   &store_clickhouses, &store_clickhouse};
@@ -144,6 +147,30 @@ uint64_t store_point_start(uint64_t time, uint64_t now)
     return time - time % width;
 }
 
+struct free_number {
+    uint32_t last, gap; /* largest taken; first that is free after 2000 */
+};
+
+static int note_number(void *context, const struct job *job, struct error *err)
+{
+    struct free_number *f = context;
+    (void)err;
+    f->last = job->id;
+    if (f->gap == job->id)
+        f->gap++;
+    return 0;
+}
+
+int store_next_free(struct store *s, uint32_t *id, struct error *err)
+{
+    struct free_number f = {JOB_FIRST - 1, JOB_FIRST};
+    int rc = s->ops->job_list(s, note_number, &f, err);
+    *id = f.last < JOB_LAST ? f.last + 1 : f.gap;
+    if (!rc && *id > JOB_LAST)
+        rc = error_set(err, FAULT_LIMIT, "all numbers from 2001 to 9999 are taken");
+    return rc;
+}
+
 int store_job_create(struct store *s, struct job *job, struct error *err)
 {
     if (job->id && (job->id < JOB_FIRST || job->id > JOB_LAST))
@@ -185,34 +212,38 @@ int store_add(struct store *s, struct batch *const *batches, size_t count,
     return count ? s->ops->add(s, batches, count, outcomes, err) : 0;
 }
 
-int store_counts(struct store *s, const struct store_query *q, store_count_fn *fn, void *context,
-                 struct error *err)
+int store_go_on(const struct store *s, struct error *err)
 {
-    if (q->top && !q->event)
-        return error_set(err, FAULT_USAGE, "the largest of what? Name an event");
-    return s->ops->counts(s, q, fn, context, err);
-}
-
-struct free_number {
-    uint32_t last, gap; /* largest taken; first that is free after 2000 */
-};
-
-static int note_number(void *context, const struct job *job, struct error *err)
-{
-    struct free_number *f = context;
-    (void)err;
-    f->last = job->id;
-    if (f->gap == job->id)
-        f->gap++;
+    const struct store_patience *p = &s->patience;
+    if (p->gone && p->gone(p->context))
+        return error_set(err, FAULT_USAGE, "nobody waits for the answer any more");
+    if (p->until && clock_now() > p->until)
+        return error_set(err, FAULT_USAGE,
+                         "this takes longer than a question may (--query-time): ask for one event, "
+                         "its largest, or some days with 'event', 'top', 'from' and 'to'");
     return 0;
 }
 
-int store_next_free(struct store *s, uint32_t *id, struct error *err)
+/* Between an engine and who asked: looks now and then whether it is still wanted. */
+struct watched {
+    const struct store *store;
+    store_count_fn *fn;
+    void *context;
+    unsigned rows;
+};
+
+static int pass_on(void *context, const struct store_count *count, struct error *err)
 {
-    struct free_number f = {JOB_FIRST - 1, JOB_FIRST};
-    int rc = s->ops->job_list(s, note_number, &f, err);
-    *id = f.last < JOB_LAST ? f.last + 1 : f.gap;
-    if (!rc && *id > JOB_LAST)
-        rc = error_set(err, FAULT_LIMIT, "all numbers from 2001 to 9999 are taken");
-    return rc;
+    struct watched *w = context;
+    int rc = ++w->rows % ROWS_BETWEEN_LOOKS ? 0 : store_go_on(w->store, err);
+    return rc ? rc : w->fn(w->context, count, err);
+}
+
+int store_counts(struct store *s, const struct store_query *q, store_count_fn *fn, void *context,
+                 struct error *err)
+{
+    struct watched w = {.store = s, .fn = fn, .context = context};
+    if (q->top && !q->event)
+        return error_set(err, FAULT_USAGE, "the largest of what? Name an event");
+    return s->ops->counts(s, q, pass_on, &w, err);
 }

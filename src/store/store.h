@@ -137,10 +137,21 @@ struct store_ops {
                   struct error *err);
 };
 
+/* Is what is being read still wanted? What is not is given up, as FAULT_USAGE. */
+struct store_patience {
+    uint64_t until;              /* monotonic ns; 0: for ever */
+    bool (*gone)(void *context); /* or NULL: somebody waits for it */
+    void *context;
+};
+
 /* First member of every engine's own struct. */
 struct store {
     const struct store_ops *ops;
+    struct store_patience patience; /* of whoever reads; set for one question at a time */
 };
+
+/* 0, or FAULT_USAGE: for engines, now and then during long work. */
+int store_go_on(const struct store *s, struct error *err);
 
 /* "sqlite:PATH", "redis://[:PASSWORD@]HOST[:PORT]" (rediss: with TLS; a cluster is noticed),
  * "clickhouse://[USER:PASSWORD@]HOST[:PORT][/DATABASE]" (clickhouses: with TLS). */

@@ -20,11 +20,11 @@ struct store_url {
 int store_url_parse(const char *url, unsigned port, struct store_url *out, struct error *err);
 void store_url_release(struct store_url *u);
 
-/* A number that no job has: after the largest, or else the first gap. For engines whose jobs are
- * listed in the order of their numbers. */
-int store_next_free(struct store *s, uint32_t *id, struct error *err);
-
 /* Start of the interval that a point of `time` belongs to now; both in s. */
 uint64_t store_point_start(uint64_t time, uint64_t now);
+
+/* The number after the largest that is taken, or the first gap; for engines that do not find it by
+ * themselves. Somebody else may take it meanwhile. */
+int store_next_free(struct store *s, uint32_t *id, struct error *err);
 
 #endif

@@ -137,21 +137,21 @@ CLICKHOUSE = """<yandex>
 <mark_cache_size>67108864</mark_cache_size><uncompressed_cache_size>0</uncompressed_cache_size>
 <remote_servers><fleet>{shards}</fleet></remote_servers></yandex>"""
 USERS = """<yandex><profiles><default><max_memory_usage>4000000000</max_memory_usage></default>
-</profiles><users><default><password></password><networks><ip>127.0.0.1</ip></networks>
+</profiles><users><default><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
 <profile>default</profile><quota>default</quota></default></users><quotas><default><interval>
 <duration>3600</duration><queries>0</queries><errors>0</errors><result_rows>0</result_rows>
 <read_rows>0</read_rows><execution_time>0</execution_time></interval></default></quotas></yandex>"""
 
 
 class ClickHouse(Process):
-    def __init__(self, folder, ports=None, shards=()):
+    def __init__(self, folder, ports=None, shards=(), password=""):
         folder.mkdir(parents=True, exist_ok=True)
         self.http, self.tcp, inter = ports or (free_port(), free_port(), free_port())
         listed = "".join(f"<shard><replica><host>127.0.0.1</host><port>{tcp}</port></replica></shard>"
                          for tcp in shards or [self.tcp])
         (folder / "config.xml").write_text(CLICKHOUSE.format(
             folder=folder, http=self.http, tcp=self.tcp, inter=inter, shards=listed))
-        (folder / "users.xml").write_text(USERS)
+        (folder / "users.xml").write_text(USERS.format(password=password))
         super().__init__(["clickhouse-server", f"--config-file={folder}/config.xml"], folder)
         wait_until(lambda: answers(self.http), 60)
 
@@ -226,7 +226,8 @@ class Serve(Process):
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
             with urllib.request.urlopen(request, timeout=timeout) as answer:
-                return answer.status, answer.headers, answer.read()
+                endless = (answer.headers["Content-Type"] or "").startswith("text/event-stream")
+                return answer.status, answer.headers, b"" if endless else answer.read()
         except urllib.error.HTTPError as refused:
             return refused.code, refused.headers, refused.read()
 

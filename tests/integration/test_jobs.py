@@ -5,11 +5,14 @@ import csv
 import gzip
 import io
 import json
+import re
 import subprocess
 import sys
 import threading
+import urllib.request
 
 import pytest
+import yaml
 
 from runs import run, wait_until
 
@@ -91,6 +94,69 @@ def test_walk_through(sonde, at, target, tmp_path):
     assert "2001" not in sonde("job", "list").stdout
 
 
+def test_walk_through_by_commands_alone(sonde, at, target, started, sonde_path, tmp_path):
+    """As the tools of before were used: create, profile and benchmark at once from two clients, list,
+    dump both, remove; nothing but sonde's own commands."""
+    server = ("--server", at.url)
+    assert sonde("job", "create", "--id", "2001", "--info", "branch of Monday", *server).stdout == "2001\n"
+    profiling = started([sonde_path, "run", "--to", at.url, "--job", "2001", "-e", "cpu,page-faults", "--",
+                         target("shares")])
+    benchmark = started([sonde_path, "bench", "--to", at.url, "--job", "2001", "-n", "6", "-w", "1",
+                         "--no-functions", "-e", "context-switches", "--", target("short"), 5])
+    for client in (profiling, benchmark):
+        _, err = client.communicate(timeout=120)
+        assert client.returncode == 0 and "added to job 2001" in err, err
+
+    listed = sonde("job", "list", *server).stdout
+    assert "2001" in listed and "branch of Monday" in listed
+    dumped = tmp_path / "benchmark.json"
+    assert sonde("job", "show", "2001", "--bench", "-o", dumped, *server).status == 0
+    runs = json.loads(dumped.read_text())["runs"]
+    assert [entry["run"]["number"] for entry in runs] == [1, 2, 3, 4, 5, 6]
+    assert {entry["name"] for entry in runs} == {"short"}
+    assert len({entry["run"]["session"] for entry in runs}) == 1
+    for entry in runs:
+        assert 0 < entry["run"]["real"] < 60 and entry["run"]["page faults"] > 0
+        assert {"user", "sys", "switches", "forced switches", "context-switches"} <= set(entry["run"])
+    dumped = tmp_path / "profiling.csv"
+    assert sonde("job", "show", "2001", "--profile", "-o", dumped, *server).status == 0
+    rows = list(csv.DictReader(io.StringIO(dumped.read_text())))
+    assert max(rows, key=lambda row: int(row["cpu"]))["function"] == "work"
+    assert sum(int(row["page-faults"]) for row in rows) > 0
+
+    assert sonde("job", "remove", "2001", "--yes", *server).status == 0
+    assert "2001" not in sonde("job", "list", *server).stdout
+
+
+def test_benchmarks_have_a_history(sonde, at, target):
+    """Each round of two variants is there with its functions; one that found no server waits."""
+    sonde("job", "create", "--id", "2001")
+    compare = ("bench", "-n", "3", "-w", "0", "--job", "2001", "--compare",
+               f"old={target('mixture')} 20000", f"new={target('mixture')} 20000 1300")
+    done = sonde(*compare)
+    assert done.status == 0 and "3 rounds added to job 2001" in done.stderr, done
+    runs = at.ask("/api/jobs/2001/bench")["runs"]
+    assert [(entry["name"], entry["run"]["number"]) for entry in runs] == \
+        [(name, number) for number in (1, 2, 3) for name in ("old", "new")]
+    functions = {entry["function"]: entry["seconds"] for entry in runs[0]["run"]["functions"]}
+    assert {"reading", "suspect", "writing"} <= set(functions) and 0 < functions["suspect"] < 60
+    assert runs[1]["run"]["command"].endswith("20000 1300")
+    at.kill()
+    done = sonde(*compare)
+    assert done.status == 0 and "3 parts wait on disk" in done.stderr, done
+    at.start()
+    at.wait()
+    assert "3 parts sent" in sonde("push", "--flush").stderr
+    runs = at.ask("/api/jobs/2001/bench")["runs"]
+    assert len(runs) == 12 and len({entry["run"]["session"] for entry in runs}) == 2
+    missing = sonde("bench", "-n", "1", "--job", "2002", "--", "true")
+    assert missing.status == 1 and "no job 2002" in missing.stderr
+    assert sonde("bench", "-n", "1", "--to", at.url, "--", "true").status == 2
+    shown = sonde("job", "show", "2001", "--bench").stdout
+    medians = shown.partition("Medians")[2].partition("Runs")[0].splitlines()[1:]
+    assert [line.split()[:2] for line in medians if line.strip()] == [["3", "old"], ["3", "new"]] * 2, shown
+
+
 def test_counts_are_added(sonde, at, tmp_path):
     """(old) 10 + (new) 7 = 17, and a new event is a new column."""
     sonde("job", "create", "--id", "2001")
@@ -132,12 +198,15 @@ def test_server_away(sonde, at, tmp_path):
 def test_run_streams(sonde, at, started, sonde_path, tmp_path, recording):
     """What a program does is at the server while it still runs; the sum at the end is exact."""
     sonde("job", "create", "--id", "2001")
+    file = tmp_path / "go-on"
+    file.touch()
     running = started([sonde_path, "run", "--to", at.url, "--job", "2001", "--keep", "--",
-                       "timeout", "8", "sh", "-c", "while :; do :; done"])
+                       "sh", "-c", f"while [ -e {file} ]; do :; done; exit 124"])
     wait_until(lambda: at.ask("/api/jobs/2001")["batches"] >= 1, 30)
     assert running.poll() is None
     early = sum(event["value"] for event in at.ask("/api/jobs/2001")["events"])
     assert early > 0
+    file.unlink()
     running.communicate(timeout=60)
     assert running.returncode == 124
     events = {event["name"]: event["value"] for event in at.ask("/api/jobs/2001")["events"]}
@@ -227,6 +296,34 @@ def test_scraped_pprof(at, tmp_path):
     at.ask("/debug/pprof/nothing?job=2001", status=404)
 
 
+def test_scraped_for_a_while(at, tmp_path):
+    """?seconds=: what is added in that time and nothing of before, while others are served."""
+    at.ask("/api/jobs", {"id": 2001})
+    stack = {"executable": "app", "stack": "main;before", "events": {"cpu": 30_000_000}}
+    at.ask("/api/jobs/2001/batches", {"key": "k", "stacks": [stack]})
+    answers = []
+
+    def scrape():
+        answers.append(at.raw("/debug/pprof/profile?job=2001&seconds=2"))
+
+    clients = [threading.Thread(target=scrape) for _ in range(40)]  # more than there are threads
+    for client in clients:
+        client.start()
+    number = 0
+    while any(client.is_alive() for client in clients):
+        number += 1
+        at.ask("/api/jobs/2001/batches", {"key": f"k{number}", "stacks": [
+            {**stack, "stack": "main;during", "events": {"cpu": 1_000_000}}]})
+    assert [status for status, _, _ in answers] == [200] * 40
+    file = tmp_path / "p.pb.gz"
+    file.write_bytes(answers[0][2])
+    top = run(["go", "tool", "pprof", "-top", file]).stdout
+    assert "during" in top and "before" not in top, top
+    for wrong in ("job=2001&seconds=-1", "job=2001&seconds=86400", "seconds=1"):
+        at.ask(f"/debug/pprof/profile?{wrong}", status=400)
+    at.ask("/debug/pprof/profile?job=2002&seconds=1", status=404)
+
+
 def test_compare(at):
     for job, value in ((2001, 10), (2002, 30)):
         at.ask("/api/jobs", {"id": job})
@@ -235,6 +332,28 @@ def test_compare(at):
     assert table["columns"] == ["2001", "2002"]
     assert {row["function"]: row["values"] for row in table["rows"]} == \
         {"parse": [10, 30], "same": [5, 5]}
+    at.push(2001, "k2", {"only": 7, "more": 6})
+    at.push(2002, "k2", {"more": 90})
+    table = at.ask("/api/compare?a=2001&b=2002&event=cpu&top=2")
+    assert {row["function"]: row["values"] for row in table["rows"]} == \
+        {"more": [6, 90], "parse": [10, 30]}
+
+
+def test_watched_live(at):
+    """What many machines add is told of as it is added."""
+    at.ask("/api/jobs", {"id": 2001})
+    with urllib.request.urlopen(at.url + "/api/jobs/live", timeout=30) as stream:
+        lines = (line.decode().strip() for line in stream)
+        assert "event: reset" in next(line for line in lines if line.startswith("event"))
+        at.push(2001, "k", {"f": 1, "g": 2}, host="web1")
+        at.push(2001, "k", {"f": 1, "g": 2}, host="web1")  # sent again: nothing is added
+        at.push(2001, "k2", {}, host="web2", bench=[{"name": "app", "run": {"real": 1}}])
+        told = []
+        while len(told) < 2:
+            line = next(line for line in lines if line.startswith("data:") and "batches" in line)
+            told += json.loads(line.removeprefix("data:"))["batches"]
+    assert [(one["job"], one["host"], one["counts"], one["runs"]) for one in told] == \
+        [(2001, "web1", 2, 0), (2001, "web2", 0, 1)]
 
 
 def test_metrics(at):
@@ -265,6 +384,14 @@ def test_c_client(at, root, environment, tmp_path):
     assert at.value(job, "parse", "cache-misses") == 17
 
 
+def resolve(document, item):
+    while "$ref" in item:
+        names, item = item["$ref"].removeprefix("#/").split("/"), document
+        for name in names:
+            item = item[name]
+    return item
+
+
 def test_api_document(at, root):
     """Every route of the document is there, and every route that is there is in the document."""
     text = (root / "docs/API.md").read_text()
@@ -273,3 +400,16 @@ def test_api_document(at, root):
         if '"/' in line and "HTTP_" in line:
             path = line.split('"')[1]
             assert path in text, f"{path} is not in docs/API.md"
+    document = yaml.safe_load(text.partition("```yaml\n")[2].partition("```")[0])
+    documented = {(method.upper(), path) for path, item in document["paths"].items()
+                  for method in item if method != "parameters"}
+    there = {tuple(found) for found in re.findall(r'\{HTTP_([A-Z]+), "([^"]+)"', routes)}
+    assert documented == there
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            stated = [resolve(document, one) for one in item.get("parameters", []) + operation.get("parameters", [])]
+            assert all(one["in"] in ("path", "query") and "type" in one["schema"] for one in stated), path
+            assert {one["name"] for one in stated if one["in"] == "path"} == set(re.findall(r"{(\w+)}", path))
+            assert operation["summary"] and operation["responses"], path

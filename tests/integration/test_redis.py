@@ -108,9 +108,26 @@ def published(started, sonde_path, tmp_path, redis):
     return start
 
 
-def test_tables_are_published(published, redis, target):
+@pytest.fixture
+def growing(published, target, tmp_path):
+    """growing(children, options=...) -> Popen of sonde, whose program goes on until `finish` ends it"""
+    file = tmp_path / "go-on"
+    file.touch()
+
+    def start(children=0, **more):
+        return published(target("grows"), 120, children, file, **more)
+
+    def finish(process):
+        """What sonde and the program have said in all."""
+        file.unlink()
+        return process.communicate(timeout=60)
+    start.finish = finish
+    return start
+
+
+def test_tables_are_published(growing, redis):
     listener = Subscriber(redis, "cpu_profile", "cpu_profile_json", "memory_profile_data")
-    process = published(target("grows"), 8, options=["--heap"])
+    process = growing(options=["--heap"])
     table = listener.message("cpu_profile")
     while "work" not in table:
         table = listener.message("cpu_profile")
@@ -125,15 +142,15 @@ def test_tables_are_published(published, redis, target):
     memory = listener.message("memory_profile_data")
     while "site_grow" not in memory:
         memory = listener.message("memory_profile_data")
-    out, err = process.communicate(timeout=60)
+    out, err = growing.finish(process)
     assert process.returncode == 0 and int(out) > 0
     assert "messages were published, 0 could not be" in err
 
 
-def test_a_process_is_selected_and_told_of(published, redis, target):
+def test_a_process_is_selected_and_told_of(growing, redis):
     listener = Subscriber(redis, "memory_profile_status", "memory_profile_data_json")
     speaker = Subscriber(redis)
-    process = published(target("grows"), 6, 2, options=["--heap"])
+    process = growing(2, options=["--heap"])
     wait_until(lambda: speaker.publish("memory_profile", '{"command": "status"}') == 1)
     status = json.loads(listener.message("memory_profile_status"))
     while not status["session"] or len(status["session"]["processes"]) < 3:
@@ -156,21 +173,22 @@ def test_a_process_is_selected_and_told_of(published, redis, target):
     assert not answer["ok"] and "no command" in answer["error"]
     speaker.publish("memory_profile", 0)
     assert json.loads(listener.message("memory_profile_status"))["selected"] == "all"
-    process.communicate(timeout=60)
+    growing.finish(process)
     assert process.returncode == 0
 
 
-def test_a_server_that_goes_and_returns(published, redis, target):
-    """The target notices nothing; what could not be sent is counted; then it goes on."""
+def test_a_server_that_goes_and_returns(growing, redis):
+    """The target notices nothing; what could not be sent is counted; then it goes on. The program runs
+    until the server's return was seen: sonde looks for it ever more rarely, and a start takes its time."""
     listener = Subscriber(redis, "cpu_profile")
-    process = published(target("grows"), 8)
+    process = growing()
     listener.message("cpu_profile")
     redis.stop()
     time.sleep(2.2)
     redis.start()
     again = Subscriber(redis, "cpu_profile")
     assert "self" in again.message("cpu_profile")
-    out, err = process.communicate(timeout=60)
+    out, err = growing.finish(process)
     assert process.returncode == 0 and int(out) > 0
     lost = int(err.rpartition("published, ")[2].split()[0])
     assert 1 <= lost <= 20, err

@@ -156,6 +156,55 @@ def test_s6_slow_clients(serve):
         one.close()
 
 
+def test_s6_slow_readers(serve):
+    """Who asks for much and reads none of it keeps nobody else from an answer."""
+    server = serve("--quiet", "--threads", "4")
+    server.ask("/api/jobs", {"id": 2001})
+    server.push(2001, "k", {f"f{n}-{'x' * 200}": n + 1 for n in range(20000)})
+    held = []
+    for _ in range(16):
+        one = socket.socket()
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.connect(("127.0.0.1", server.port))
+        one.sendall(b"GET /api/jobs/2001/profile HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        held.append(one)
+    for one in held:
+        assert one.recv(12) == b"HTTP/1.1 200"
+    for number in range(20):
+        server.push(2001, f"k{number}", {"f": 1})
+    assert server.ask("/api/jobs/2001/profile?event=cpu&top=1")["rows"][0]["values"] == [20000]
+    assert rss(server.process.pid) < 512 << 20
+    for one in held:
+        one.close()
+
+
+def cpu(pid):
+    """Seconds of CPU that a process has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_s17_given_up(serve):
+    """A question that nobody waits for any more, or that takes too long, is not worked on to its end."""
+    server = serve("--quiet", "--threads", "2")
+    server.ask("/api/jobs", {"id": 2001})
+    for part in range(6):
+        server.push(2001, f"k{part}", {f"f{n}": n + 1 for n in range(part * 40000, part * 40000 + 40000)})
+    before = cpu(server.process.pid)
+    assert len(server.ask("/api/jobs/2001/profile")["rows"]) == 240000
+    whole = cpu(server.process.pid) - before
+    before = cpu(server.process.pid)
+    for _ in range(30):
+        with socket.create_connection(("127.0.0.1", server.port)) as one:
+            one.sendall(b"GET /api/jobs/2001/profile HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    server.ask("/api/jobs/2001")  # its turn comes after theirs
+    assert cpu(server.process.pid) - before < 10 * whole
+    hurried = serve("--quiet", "--query-time", "1ms", store=f"sqlite:{server.folder}/data/jobs.db")
+    status, _, body = hurried.raw("/api/jobs/2001/profile")
+    assert status == 400 and b"--query-time" in body
+    assert hurried.ask("/healthz")["status"] == "ok"
+
+
 def test_s7_burst(serve):
     server = serve("--quiet", "--rate", "20")
     statuses = [server.raw("/api/jobs")[0] for _ in range(80)]

@@ -2,21 +2,37 @@
 
 import os
 import subprocess
+import threading
 import time
 
 import pytest
 
-from engines import ENGINES, Redis, RedisCluster, missing
+from engines import ENGINES, ClickHouse, Redis, missing
 from runs import run, wait_until
 
 
-@pytest.fixture(scope="module", params=list(ENGINES))
-def engine(request, tmp_path_factory):
-    if missing(request.param):
-        pytest.skip(f"{missing(request.param)} is not installed")
-    started = ENGINES[request.param][0](tmp_path_factory.mktemp(request.param))
-    yield started
-    started.kill()
+AWAY = float(os.environ.get("SONDE_AWAY", "0"))  # seconds; `make soak` has 60
+
+
+@pytest.fixture(scope="module")
+def started_engine(tmp_path_factory):
+    """started_engine("cluster") -> the one that all tests here share; ended with the last of them"""
+    running = {}
+
+    def find(name):
+        if missing(name):
+            pytest.skip(f"{missing(name)} is not installed")
+        if name not in running:
+            running[name] = ENGINES[name][0](tmp_path_factory.mktemp(name))
+        return running[name]
+    yield find
+    for one in running.values():
+        one.kill()
+
+
+@pytest.fixture(params=list(ENGINES))
+def engine(request, started_engine):
+    return started_engine(request.param)
 
 
 def test_suite(engine, built):
@@ -24,7 +40,7 @@ def test_suite(engine, built):
     done = run([built("tests/unit/store/test_store")], timeout=240,
                env={**os.environ, "SONDE_STORE": engine.url})
     assert done.status == 0, done
-    assert "14 test(s) run" in done.stdout + done.stderr
+    assert "15 test(s) run" in done.stdout + done.stderr
 
 
 def test_migrate_and_show(engine, serve, sonde, tmp_path):
@@ -58,30 +74,38 @@ def test_two_servers_one_engine(engine, serve):
     pair[0].ask("/api/jobs/2200", status=404)
 
 
-def test_redis_away(serve, tmp_path):
+def test_redis_away(serve, sonde, tmp_path):
     """Acknowledgements go on while Redis is gone, and everything is there once it is back."""
     redis = Redis(tmp_path / "redis")
     try:
         server = serve(store=redis.url)
         server.ask("/api/jobs", {"id": 2001})
         server.push(2001, "before", {"f": 1})
+        assert "Sonde-Stale" not in server.raw("/api/jobs/2001/profile")[1]
         redis.kill()
-        for number in range(10):
-            answer = server.push(2001, f"away{number}", {"f": 1})
+        end, sent = time.monotonic() + AWAY, 0
+        while sent < 10 or time.monotonic() < end:
+            answer = server.push(2001, f"away{sent}", {"f": 1})
             assert answer["queued"], answer
+            sent += 1
         assert server.ask("/healthz")["status"] == "stale"
-        assert server.ask("/healthz")["waiting"] == 10
+        assert server.ask("/healthz")["waiting"] == sent
         server.ask("/api/jobs", status=503)
+        status, headers, body = server.raw("/api/jobs/2001/profile")  # as it was known
+        assert status == 200 and int(headers["Sonde-Stale"]) >= 0
+        assert b'"values":[1]' in body
+        stale = sonde("job", "show", "2001", "--profile", "--server", server.url)
+        assert "is away" in stale.stderr and "f" in stale.stdout, stale
         server.kill()  # what was acknowledged outlives the server too
         server.start()
         server.wait()
         redis.start()
         redis.wait()
-        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30)
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30 + 5 * AWAY)
         assert server.ask("/healthz")["status"] == "ok"
-        assert server.value(2001, "f") == 11
+        assert server.value(2001, "f") == 1 + sent
         assert server.push(2001, "away3", {"f": 1})["duplicate"]
-        assert server.value(2001, "f") == 11
+        assert server.value(2001, "f") == 1 + sent
     finally:
         redis.kill()
 
@@ -100,6 +124,27 @@ def test_redis_read_only(serve, tmp_path):
         redis.kill()
 
 
+def test_redis_slow(serve, tmp_path):
+    """An engine that takes its time delays a push; who asks something else does not wait for it."""
+    redis = Redis(tmp_path / "redis")
+    try:
+        server = serve(store=redis.url)
+        server.ask("/api/jobs", {"id": 2001})
+        redis.cli("client", "pause", "1500", "all")
+        answers = []
+        client = threading.Thread(target=lambda: answers.append(server.push(2001, "k", {"f": 3})))
+        client.start()
+        start = time.monotonic()
+        assert server.ask("/healthz")["store"] == "up"
+        assert client.is_alive() or time.monotonic() - start > 1.4
+        client.join()
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30)
+        assert not answers[0]["duplicate"] and server.value(2001, "f") == 3
+        assert server.push(2001, "k", {"f": 3})["duplicate"]
+    finally:
+        redis.kill()
+
+
 def test_redis_password(serve, sonde, tmp_path):
     redis = Redis(tmp_path / "redis", "--requirepass", "s3cret/ü")
     try:
@@ -112,8 +157,27 @@ def test_redis_password(serve, sonde, tmp_path):
         server.push(2001, "k", {"f": 3})
         assert server.value(2001, "f") == 3
         assert "s3cret" not in server.output
+        redis.kill()
+        for path in ("/healthz", "/metrics", "/api/jobs", "/api/jobs/2001/bench", "/no/such"):
+            assert b"s3cret" not in server.raw(path)[2], path
     finally:
         redis.kill()
+
+
+def test_clickhouse_password(serve, sonde, tmp_path):
+    if missing("clickhouse"):
+        pytest.skip("clickhouse-server is not installed")
+    engine = ClickHouse(tmp_path / "clickhouse", password="s3cret")
+    try:
+        wrong = sonde("serve", "--data", tmp_path / "d", "--port", 0, "--store",
+                      f"clickhouse://default:wrong@127.0.0.1:{engine.http}")
+        assert wrong.status != 0 and "assword" in wrong.stderr and "wrong@" not in wrong.stderr, wrong
+        server = serve(store=f"clickhouse://default:s3cret@127.0.0.1:{engine.http}")
+        server.ask("/api/jobs", {"id": 2001})
+        server.push(2001, "k", {"f": 3})
+        assert server.value(2001, "f") == 3 and "s3cret" not in server.output
+    finally:
+        engine.kill()
 
 
 def test_redis_tls(serve, tmp_path):
@@ -135,26 +199,23 @@ def test_redis_tls(serve, tmp_path):
         redis.kill()
 
 
-def test_cluster_failover(serve, tmp_path):
+def test_cluster_failover(serve, started_engine):
     """The master of a job dies during ingest: its replica takes over, nothing acknowledged is lost."""
-    cluster = RedisCluster(tmp_path / "cluster")
-    try:
-        server = serve(store=cluster.url)
-        server.ask("/api/jobs", {"id": 2001})
-        victim = cluster.node_of(2001)
-        sent = 0
-        end = time.monotonic() + 60
-        for number in range(60):
-            if number == 20:
-                victim.kill()
-            server.push(2001, f"k{number}", {"f": 1})
-            sent += 1
-        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 60)
-        assert time.monotonic() < end + 60
-        wait_until(lambda: server.raw("/api/jobs/2001/profile")[0] == 200, 30)
-        assert server.value(2001, "f") == sent
-        for number in range(60):
-            assert server.push(2001, f"k{number}", {"f": 1})["duplicate"]
-        assert server.value(2001, "f") == sent
-    finally:
-        cluster.kill()
+    cluster = started_engine("cluster")  # nobody uses it after this
+    server = serve(store=cluster.url)
+    server.ask("/api/jobs", {"id": 2001})
+    victim = cluster.node_of(2001)
+    sent = 0
+    end = time.monotonic() + 60
+    for number in range(60):
+        if number == 20:
+            victim.kill()
+        server.push(2001, f"k{number}", {"f": 1})
+        sent += 1
+    wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 60)
+    assert time.monotonic() < end + 60
+    wait_until(lambda: server.raw("/api/jobs/2001/profile")[0] == 200, 30)
+    assert server.value(2001, "f") == sent
+    for number in range(60):
+        assert server.push(2001, f"k{number}", {"f": 1})["duplicate"]
+    assert server.value(2001, "f") == sent

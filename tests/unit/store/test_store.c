@@ -217,6 +217,66 @@ static void test_top(void **state)
     assert_int_equal(r.len, 0);
 }
 
+#define MANY 24000
+#define LARGEST 40
+
+static int64_t truth[2][MANY]; /* by day */
+
+static int downwards(const void *a, const void *b)
+{
+    const int64_t *x = a, *y = b;
+    return *x < *y ? 1 : *x > *y ? -1 : 0;
+}
+
+/* Over both days, or in one of them. */
+static int64_t true_value(int day, int function)
+{
+    return (day == 1 ? 0 : truth[0][function]) + (day == 0 ? 0 : truth[1][function]);
+}
+
+static void check_largest(uint32_t job, int day)
+{
+    static int64_t sorted[MANY];
+    struct ranking r = {0};
+    struct store_query q = {.job = job, .event = "cpu", .top = LARGEST};
+    if (day >= 0)
+        q.from_day = q.to_day = store_day(SAMPLE_TIME) + (uint32_t)day;
+    assert_int_equal(store_counts(store, &q, rank, &r, &err), 0);
+    for (int i = 0; i < MANY; i++)
+        sorted[i] = true_value(day, i);
+    qsort(sorted, MANY, sizeof *sorted, downwards);
+    for (size_t i = 0; i < LARGEST && sorted[i]; i++) {
+        assert_in_range(i, 0, r.len - 1);
+        assert_int_equal(r.values[i], sorted[i]);
+        assert_int_equal(r.values[i], true_value(day, (int)strtol(r.names[i] + 1, NULL, 10)));
+    }
+}
+
+/* Far more functions than are kept apart as the largest, and ranks that change as they grow. */
+static void test_top_of_many(void **state)
+{
+    (void)state;
+    uint32_t job = sample_job(store, 2001, "many"), random = 1;
+    memset(truth, 0, sizeof truth);
+    for (int round = 0; round < 7; round++) {
+        struct batch b;
+        char name[32];
+        int day = round % 2;
+        snprintf(name, sizeof name, "round%d", round);
+        sample_batch(&b, job, name, SAMPLE_TIME + (uint64_t)day * SAMPLE_DAY);
+        for (int i = 0; i < MANY; i += round < 2 ? 1 : 1 + (int)(random >> 28)) {
+            random = random * 1664525 + 1013904223;
+            int64_t value = round < 2 ? 1 + (random >> 20) : (random >> 16);
+            snprintf(name, sizeof name, "f%d", i);
+            batch_count(&b, COUNT_NODE, "cpu", "app", name, value);
+            truth[day][i] += value;
+        }
+        sample_add(store, &b);
+        for (int which = -1; which < 2; which++)
+            check_largest(job, which);
+    }
+}
+
 static int note_bench(void *context, const struct store_bench *b, struct error *e)
 {
     (void)e;
@@ -496,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_missing_job_takes_nothing, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_removed_is_forgotten, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_top, open_store, close_store),
+        cmocka_unit_test_setup_teardown(test_top_of_many, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_results_and_recordings, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_curve, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_retention, open_store, close_store),
