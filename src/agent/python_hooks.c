@@ -15,6 +15,8 @@ uint32_t python_threads_coming;
 /* Set while we change a hook ourselves: that is audited like the program's own doing. */
 static bool setting;
 static bool is_set;
+static void *hooked_interpreter; /* of the thread that set them */
+static __thread bool begins_thread __attribute__((tls_model("initial-exec")));
 
 #define NEW_API 12 /* minor version that has sys.monitoring */
 
@@ -52,6 +54,7 @@ static const struct {
     API(set_attribute, "PyObject_SetAttrString", 8, 99),
     API(eval_default, "_PyEval_EvalFrameDefault", 8, 99),
     API(set_eval, "_PyInterpreterState_SetEvalFrameFunc", 9, 11),
+    API(get_eval, "_PyInterpreterState_GetEvalFrameFunc", 9, 11),
 #undef API
 };
 
@@ -120,15 +123,43 @@ static void hook_thread(const struct hook_layout *l, void *thread)
     memcpy(flag, &l->on, l->flag_size);
 }
 
+/* Whether each thread must have the profile hook. */
+static bool by_thread(void)
+{
+    return is_set && python_minor < NEW_API && trace_settings.calls && trace_settings.builtins;
+}
+
+void *python_interpreter(void)
+{
+    void *interpreter;
+    memcpy(&interpreter, (char *)python_api.thread_get() + agent_python.py.layout.thread_interp,
+           sizeof interpreter);
+    return interpreter;
+}
+
+void python_hook_own(void *thread)
+{
+    if (by_thread() && !hook_of(&hook_layouts[python_minor], thread))
+        hook_thread(&hook_layouts[python_minor], thread);
+}
+
+void python_thread_coming(void)
+{
+    python_threads_coming = 1;
+    if (by_thread() && !begins_thread) {
+        if (!python_frames_watch(hooked_interpreter))
+            trace_declare(TRACE_THREADS_UNSEEN);
+    }
+    begins_thread = false;
+}
+
 void python_hook_threads(void)
 {
     python_threads_coming = 0;
-    if (!is_set || python_minor >= NEW_API || !trace_settings.calls || !trace_settings.builtins)
+    if (!by_thread())
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
-    void *self = python_api.thread_get();
-    void *interpreter = NULL;
-    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    void *interpreter = python_interpreter();
     for (void *t = python_api.thread_head(interpreter); t; t = python_api.thread_next(t))
         if (!hook_of(l, t))
             hook_thread(l, t);
@@ -151,6 +182,7 @@ bool python_hooks_set(void)
         return true;
     python_names_init();
     is_set = true;
+    hooked_interpreter = python_interpreter();
     if (trace_settings.lines)
         python_lines_set();
     if (!trace_settings.calls)
@@ -181,8 +213,7 @@ void python_hooks_unset(void)
     if (!trace_settings.builtins)
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
-    void *self = python_api.thread_get(), *interpreter = NULL;
-    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    void *self = python_api.thread_get(), *interpreter = python_interpreter();
     setting = true;
     python_api.set_profile(NULL, NULL);
     setting = false;
@@ -228,6 +259,8 @@ static int on_audit(const char *event, void *arguments, void *unused)
             learn_main(arguments);
         if (trace_settings.calls || trace_settings.lines)
             python_hooks_set();
+    } else if (starts(event, "_thread.start_new_thread")) {
+        begins_thread = true;
     } else if (!setting && is_set && python_minor < NEW_API && trace_settings.builtins &&
                starts(event, "sys.setprofile")) {
         if (trace_self())

@@ -200,22 +200,41 @@ static bool has_room(struct trace_thread *t)
     return t->head < t->limit;
 }
 
+/* For the collector to come; in vain only once, until it does. */
+static bool wait_until(struct trace_thread *t, bool (*holds)(struct trace_thread *))
+{
+    if (t->impatient || agent_quiet)
+        return false;
+    for (int i = 0; i < WAIT_STEPS; i++) {
+        struct timespec step = {.tv_nsec = WAIT_STEP};
+        raw2(SYS_nanosleep, &step, NULL);
+        if (holds(t))
+            return true;
+    }
+    t->impatient = true;
+    return false;
+}
+
 static bool wait_for_room(struct trace_thread *t)
 {
     if (has_room(t)) {
         t->impatient = false;
         return true;
     }
-    if (t->impatient || agent_quiet)
-        return false;
-    for (int i = 0; i < WAIT_STEPS; i++) {
-        struct timespec step = {.tv_nsec = WAIT_STEP};
-        raw2(SYS_nanosleep, &step, NULL);
-        if (has_room(t))
-            return true;
-    }
-    t->impatient = true;
-    return false;
+    return wait_until(t, has_room);
+}
+
+static bool is_read(struct trace_thread *t)
+{
+    return __atomic_load_n(&t->slot->tail, __ATOMIC_ACQUIRE) >= t->head;
+}
+
+void trace_await(struct trace_thread *t)
+{
+    int saved = errno;
+    if (t->ring && !is_read(t))
+        wait_until(t, is_read);
+    errno = saved;
 }
 
 static void put(struct trace_thread *t, uint64_t word)

@@ -434,6 +434,14 @@ static void on_thread_end(void *context, struct agents_process *p, struct agents
         tasks_on_exit(&s->tasks, p->pid, t->tid, t->end);
 }
 
+/* An exec takes the kernel about a millisecond, which perf alone can see. */
+static void on_paused(void *context, struct agents_process *p, struct agents_thread *t)
+{
+    struct cover *c = cover_of(context, p->pid, t->tid);
+    if (c && c->from == t->start)
+        c->to = t->end ? t->end : UINT64_MAX;
+}
+
 static const struct {
     uint32_t flag;
     const char *text;
@@ -495,6 +503,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .thread = on_thread,
                                         .code = on_code,
                                         .sample = on_sample,
+                                        .paused = on_paused,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
                                         .round = on_round,
@@ -512,10 +521,11 @@ void inside_collect(struct session *s)
     agents_drain(s->agents, &sink, s);
     if (!s->perf)
         inside_write(s, UINT64_MAX);
-    if (s->heaps)
-        heaps_tick(s->heaps, clock_now());
+    uint64_t now = clock_now();
     if (s->traces)
         traces_tick(s->traces);
+    if (s->heaps)
+        heaps_tick(s->heaps, now);
 }
 
 void inside_finish(struct session *s)
