@@ -37,6 +37,7 @@ static const struct {
     API(thread_get, "PyThreadState_Get", 8, 99),
     API(add_pending, "Py_AddPendingCall", 8, 99),
     API(error_clear, "PyErr_Clear", 8, 99),
+    API(is_initialized, "Py_IsInitialized", 8, 99),
     API(none, "_Py_NoneStruct", 8, 99),
     API(sys_object, "PySys_GetObject", 8, 99),
     API(attribute, "PyObject_GetAttrString", 8, 99),
@@ -251,10 +252,31 @@ static void learn_main(const void *arguments)
         python_lines_main(path);
 }
 
+/* A program with an interpreter in it: no word comes when its own code begins, so the first that is
+ * run once the interpreter stands is taken for it. */
+static bool is_embedded(void)
+{
+    const char *slash = strrchr(agent_settings.exe, '/');
+    return slash && !starts(slash + 1, "python");
+}
+
+static bool begins_embedded(const char *event)
+{
+    static bool tried;
+    if (is_set || tried || (!starts(event, "exec") && !starts(event, "import")) || !is_embedded() ||
+        !python_api.is_initialized())
+        return false;
+    tried = true;
+    return true;
+}
+
 static int on_audit(const char *event, void *arguments, void *unused)
 {
     (void)unused;
-    if (starts(event, "cpython.run_")) {
+    if (begins_embedded(event)) {
+        if (trace_settings.calls || trace_settings.lines)
+            python_hooks_set();
+    } else if (starts(event, "cpython.run_")) {
         if (starts(event, "cpython.run_file"))
             learn_main(arguments);
         if (trace_settings.calls || trace_settings.lines)

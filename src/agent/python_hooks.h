@@ -25,6 +25,7 @@ struct python_api {
     void *(*thread_get)(void);
     int (*add_pending)(int (*call)(void *), void *);
     void (*error_clear)(void);
+    int (*is_initialized)(void);
     void *none;
     /* From 3.12 on: */
     void *(*sys_object)(const char *name);

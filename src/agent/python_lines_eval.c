@@ -159,7 +159,7 @@ static void *on_eval(void *thread, void *frame, int throwing)
 {
     if (watches)
         python_hook_own(thread);
-    struct trace_thread *t = traces_frames || trace_settings.lines ? trace_self() : NULL;
+    struct trace_thread *t = trace_self();
     if (!t)
         return eval_frame(thread, frame, throwing);
     uint64_t code = PYTHON_WORD(frame, code_offset);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/fork.h"
+#include "agent/native_calls.h"
 #include "agent/publish.h"
 #include "agent/session.h"
 
@@ -128,7 +129,10 @@ static void place_fill(struct trace_thread *t, struct trace_slot *s, uint32_t in
     s->end = s->head = s->lost = 0;
     s->first = t->last = trace_now();
     __atomic_store_n(&s->tail, 0, __ATOMIC_RELAXED);
+    if (t->native)
+        t->native->count = 0; /* what the thread before left open */
     *t = (struct trace_thread){.last = s->first,
+                               .native = t->native,
                                .slot = s,
                                .mask = p->ring_words - 1,
                                .limit = p->ring_words - TRACE_RESERVE};

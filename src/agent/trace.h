@@ -40,6 +40,7 @@ struct trace_thread {
     uint32_t depth;                      /* calls that are open, with a limit alone */
     bool impatient;                      /* the collector was waited for in vain */
     struct line_run *lines, *spare_runs; /* see python_lines.h */
+    struct native_stack *native;         /* see native_calls.h */
 } __attribute__((aligned(64)));
 
 struct trace_process {

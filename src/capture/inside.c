@@ -207,20 +207,24 @@ int inside_enter(struct session *s, pid_t pid, struct error *err)
     return rc;
 }
 
-int inside_invite(struct session *s, struct error *err)
+int inside_expect(struct session *s, struct error *err)
 {
-    struct text lines = TEXT_INIT;
     const struct perf_options *p = &s->options->perf;
     s->inside = memory_alloc(sizeof *s->inside);
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
-    int rc = start_agents(s, false, s->inside->event < p->events && !s->options->no_python, err);
-    const char *const *variables = rc ? NULL : agents_environment(s->agents);
-    for (size_t i = 0; variables && variables[i]; i++)
-        text_format(&lines, "%s\n", variables[i]);
+    return start_agents(s, false, s->inside->event < p->events && !s->options->no_python, err);
+}
+
+int inside_invite(struct session *s, struct error *err)
+{
+    struct text lines = TEXT_INIT;
+    int rc = 0;
+    for (const char *const *v = agents_environment(s->agents); *v; v++)
+        text_format(&lines, "%s\n", *v);
     text_add_char(&lines, '\n'); /* the end, whoever else has the file open */
-    int fd = rc ? -1 : open(s->options->invite, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (!rc && (fd < 0 || io_write(fd, lines.data, lines.len) < 0))
+    int fd = open(s->options->invite, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || io_write(fd, lines.data, lines.len) < 0)
         rc = error_errno(err, FAULT_SYSTEM, "cannot write to %s", s->options->invite);
     if (fd >= 0)
         close(fd);

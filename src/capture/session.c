@@ -546,8 +546,11 @@ static int begin(struct session *s, struct error *err)
     raise_file_limit();
     rc = open_signals(s, err);
     if (!rc)
-        rc = o->invite ? inside_invite(s, err) : inside_open_late(s, err);
-    return rc ? rc : attach_all(s, err);
+        rc = o->invite ? inside_expect(s, err) : inside_open_late(s, err);
+    if (!rc)
+        rc = attach_all(s, err);
+    /* Last: who accepts finds everything in place, and may end at once. */
+    return rc || !o->invite ? rc : inside_invite(s, err);
 }
 
 /* Who cannot be told anything records all the same. */

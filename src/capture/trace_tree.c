@@ -6,7 +6,7 @@
 void trace_tree_init(struct trace_tree *t)
 {
     *t = (struct trace_tree){0};
-    *vector_push(&t->nodes) = (struct trace_node){.last_id = UINT32_MAX};
+    *vector_push(&t->nodes) = (struct trace_node){.last_id = UINT32_MAX, .other_id = UINT32_MAX};
 }
 
 void trace_tree_release(struct trace_tree *t)
@@ -29,9 +29,11 @@ uint32_t trace_tree_child(struct trace_tree *t, uint32_t parent, uint32_t id)
     }
     uint32_t child = (uint32_t)*found;
     if (added)
-        *vector_push(&t->nodes) =
-            (struct trace_node){.parent = parent, .id = id, .last_id = UINT32_MAX};
+        *vector_push(&t->nodes) = (struct trace_node){
+            .parent = parent, .id = id, .last_id = UINT32_MAX, .other_id = UINT32_MAX};
     struct trace_node *p = &t->nodes.data[parent];
+    p->other_id = p->last_id;
+    p->other_child = p->last_child;
     p->last_id = id;
     p->last_child = child;
     return child;

@@ -18,8 +18,9 @@
 
 struct trace_node {
     uint32_t parent, id;
-    uint32_t last_id, last_child; /* the child entered last */
-    uint64_t calls, self;         /* ns */
+    uint32_t last_id, last_child;   /* the child entered last ... */
+    uint32_t other_id, other_child; /* ... and the one before that was another */
+    uint64_t calls, self;           /* ns */
 };
 
 struct trace_open {
@@ -46,7 +47,9 @@ static inline void trace_tree_enter(struct trace_tree *t, uint32_t id, bool own,
 {
     uint32_t parent = t->open.len ? t->open.data[t->open.len - 1].node : 0;
     const struct trace_node *p = &t->nodes.data[parent];
-    uint32_t node = p->last_id == id ? p->last_child : trace_tree_child(t, parent, id);
+    uint32_t node = p->last_id == id    ? p->last_child
+                    : p->other_id == id ? p->other_child
+                                        : trace_tree_child(t, parent, id);
     t->nodes.data[node].calls += node != parent;
     *vector_push(&t->open) = (struct trace_open){.id = id, .node = node, .own = own, .begin = time};
 }
