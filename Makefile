@@ -35,8 +35,9 @@ tsan: ## unit tests under ThreadSanitizer
 fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 	@tools/fuzz $(FUZZ_TIME)
 
-soak: all ## long trials: programs, and a server of jobs, killed at any instant
+soak: all ## long trials: kills at any instant, and the tests of Python's own library
 	@tools/soak --build $(BUILD)
+	@tools/soak_python --build $(BUILD)
 	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
 		tests/integration/test_serve_faults.py -k killed
 	@SONDE_AWAY=60 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \

@@ -10,7 +10,9 @@ import time
 
 from . import _library, lines, spans
 
-WHAT = ("python", "native", "both")
+# Which frames stacks have, and how the collector is told.
+FRAMES = {"python": ["--no-native", "--no-kernel"], "native": ["--no-python"], "both": []}
+RSS_HZ_MAX = 1000
 _lock = threading.Lock()
 _running = None  # the Profiler whose collector there is
 
@@ -31,14 +33,16 @@ class Profiler:
 
     def __init__(self, path=None, what="both", filter=None, follow_forks=True, stacks=True,
                  rss_hz=20, trace=False):
-        if what not in WHAT:
-            raise ValueError(f"what is one of {', '.join(WHAT)}, not {what!r}")
+        if what not in FRAMES:
+            raise ValueError(f"what is one of {', '.join(FRAMES)}, not {what!r}")
+        if not 0 <= rss_hz <= RSS_HZ_MAX or rss_hz != int(rss_hz):
+            raise ValueError(f"rss_hz is a whole number up to {RSS_HZ_MAX}, not {rss_hz!r}")
         self.path = os.fspath(path) if path is not None else None
         self.what = what
         self.filter = [filter] if isinstance(filter, str) else list(filter or ())
         self.follow_forks = follow_forks
         self.stacks = stacks
-        self.rss_hz = rss_hz
+        self.rss_hz = int(rss_hz)
         self.trace = trace
         self._collector = None
         self._span = None
@@ -47,7 +51,10 @@ class Profiler:
     # ---- a collector of our own
 
     def _command(self, invitation):
-        options = ["--rate", "499" if self.stacks else "1"]
+        options = ["--rate", "499"] if self.stacks else ["--no-samples"]
+        options += FRAMES[self.what]
+        if self.rss_hz:
+            options += ["--rss-rate", str(self.rss_hz)]
         if not self.follow_forks:
             options.append("--no-follow")
         if self.trace:
@@ -152,11 +159,16 @@ class Profiler:
         return self.path
 
     def snapshot(self, path):
-        """A copy of the recording as far as it is, which opens like any other; about a second
-        old at most."""
+        """A copy of the recording as far as it is, which opens like any other. Calls are in it when
+        their thread has ended."""
         if not self._collector:
             raise RuntimeError("there is no recording to take a snapshot of")
-        time.sleep(1.2)
+        told = subprocess.run([_library.command(), "ctl", str(self._collector.pid), "snapshot", "cpu"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, check=False)
+        if told.returncode:
+            raise RuntimeError("no snapshot could be taken: "
+                               + told.stderr.decode(errors="replace").strip())
         shutil.copyfile(self.path, path)
         return path
 

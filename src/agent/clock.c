@@ -6,6 +6,7 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -178,16 +179,31 @@ static struct agent_thread *caller(void)
     return t && !agent_quiet && agent_self.tid == (int32_t)raw0(SYS_gettid) ? t : NULL;
 }
 
+/* The kernel's own clock, which sees what is left, is told to look again by a name that stays as it
+ * is: see capture/tree_filter.c. */
+static void clock_hand_over(struct agent_thread *t)
+{
+    char name[16] = "";
+    __atomic_store_n(&t->slot->end, agent_now(), __ATOMIC_RELEASE);
+    if (raw2(SYS_prctl, PR_GET_NAME, name) == 0)
+        raw2(SYS_prctl, PR_SET_NAME, name);
+}
+
 void clock_pause(void)
 {
     struct agent_thread *t = caller();
-    if (t && t->clock.page)
-        clock_stop(t);
+    if (!t || !t->clock.page)
+        return;
+    clock_stop(t);
+    if (t->slot)
+        clock_hand_over(t);
 }
 
 void clock_resume(void)
 {
     struct agent_thread *t = caller();
-    if (t && agent_settings.python_only && t->slot)
-        clock_start(t);
+    if (!t || !agent_settings.python_only || !t->slot)
+        return;
+    clock_start(t);
+    __atomic_store_n(&t->slot->end, 0, __ATOMIC_RELEASE);
 }

@@ -43,7 +43,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     int result = REAL(pthread_create)(thread, attr, threads_main, t);
     if (result != 0)
         threads_cancel(t);
-    python_threads_coming = 1;
+    python_thread_coming();
     return result;
 }
 

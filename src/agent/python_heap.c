@@ -13,6 +13,7 @@
 #define PAGE_SHIFT 12
 #define WALKS 256
 #define FACTOR 0x9e3779b97f4a7c15ull
+#define OTHER_FACTOR 0xd6e8feb86659fd93ull
 
 /* Of a thread; apart from the sampler's, which may come in between. */
 struct python_heap {
@@ -25,6 +26,7 @@ struct python_heap {
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
     struct python_told told;
+    struct heap_known memo[HEAP_PYTHON_MEMOS];
 };
 
 static struct python_heap *memory_of(struct heap_thread *t)
@@ -44,6 +46,7 @@ static struct python_heap *memory_of(struct heap_thread *t)
         return NULL;
     }
     t->python = (struct python_heap *)at;
+    t->python_memo = t->python->memo;
     return t->python;
 }
 
@@ -98,13 +101,15 @@ static inline uint64_t hash_frames(struct python_heap *p, uint64_t state)
     const struct layout *l = &agent_python.py.layout;
     uint64_t hash = 0x51ed270b0a1f39c1ull, frame = frame_of(p, state), size = p->frame_size;
     bool far = l->frame_lasti == LAYOUT_ABSENT;
-    uint32_t place = far ? l->frame_instr : l->frame_lasti;
+    uint64_t place = far ? l->frame_instr : l->frame_lasti, code = l->frame_code;
+    uint64_t back = l->frame_back, of_place = far ? UINT64_MAX : UINT32_MAX;
     size_t count = 0;
     for (; frame && count < HEAP_PYTHON_DEPTH && can_read(p, frame, size); count++) {
-        uint64_t where = word_at(frame + place);
-        hash = (hash ^ word_at(frame + l->frame_code)) * FACTOR;
-        hash = (hash ^ (far ? where : (uint32_t)where)) * FACTOR;
-        frame = word_at(frame + l->frame_back);
+        /* One multiplication waits for the one before, so there is only one a frame. */
+        uint64_t where = word_at(frame + place) & of_place;
+        hash = (hash ^ (word_at(frame + code) + where * OTHER_FACTOR)) * FACTOR;
+        hash ^= hash >> 29;
+        frame = word_at(frame + back);
     }
     return count ? (hash ^ hash >> 32) | 1 : 0;
 }

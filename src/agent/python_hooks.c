@@ -15,6 +15,8 @@ uint32_t python_threads_coming;
 /* Set while we change a hook ourselves: that is audited like the program's own doing. */
 static bool setting;
 static bool is_set;
+static void *hooked_interpreter; /* of the thread that set them */
+static __thread bool begins_thread __attribute__((tls_model("initial-exec")));
 
 #define NEW_API 12 /* minor version that has sys.monitoring */
 
@@ -35,6 +37,7 @@ static const struct {
     API(thread_get, "PyThreadState_Get", 8, 99),
     API(add_pending, "Py_AddPendingCall", 8, 99),
     API(error_clear, "PyErr_Clear", 8, 99),
+    API(is_initialized, "Py_IsInitialized", 8, 99),
     API(none, "_Py_NoneStruct", 8, 99),
     API(sys_object, "PySys_GetObject", 8, 99),
     API(attribute, "PyObject_GetAttrString", 8, 99),
@@ -52,6 +55,7 @@ static const struct {
     API(set_attribute, "PyObject_SetAttrString", 8, 99),
     API(eval_default, "_PyEval_EvalFrameDefault", 8, 99),
     API(set_eval, "_PyInterpreterState_SetEvalFrameFunc", 9, 11),
+    API(get_eval, "_PyInterpreterState_GetEvalFrameFunc", 9, 11),
 #undef API
 };
 
@@ -120,15 +124,43 @@ static void hook_thread(const struct hook_layout *l, void *thread)
     memcpy(flag, &l->on, l->flag_size);
 }
 
+/* Whether each thread must have the profile hook. */
+static bool by_thread(void)
+{
+    return is_set && python_minor < NEW_API && trace_settings.calls && trace_settings.builtins;
+}
+
+void *python_interpreter(void)
+{
+    void *interpreter;
+    memcpy(&interpreter, (char *)python_api.thread_get() + agent_python.py.layout.thread_interp,
+           sizeof interpreter);
+    return interpreter;
+}
+
+void python_hook_own(void *thread)
+{
+    if (by_thread() && !hook_of(&hook_layouts[python_minor], thread))
+        hook_thread(&hook_layouts[python_minor], thread);
+}
+
+void python_thread_coming(void)
+{
+    python_threads_coming = 1;
+    if (by_thread() && !begins_thread) {
+        if (!python_frames_watch(hooked_interpreter))
+            trace_declare(TRACE_THREADS_UNSEEN);
+    }
+    begins_thread = false;
+}
+
 void python_hook_threads(void)
 {
     python_threads_coming = 0;
-    if (!is_set || python_minor >= NEW_API || !trace_settings.calls || !trace_settings.builtins)
+    if (!by_thread())
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
-    void *self = python_api.thread_get();
-    void *interpreter = NULL;
-    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    void *interpreter = python_interpreter();
     for (void *t = python_api.thread_head(interpreter); t; t = python_api.thread_next(t))
         if (!hook_of(l, t))
             hook_thread(l, t);
@@ -151,6 +183,7 @@ bool python_hooks_set(void)
         return true;
     python_names_init();
     is_set = true;
+    hooked_interpreter = python_interpreter();
     if (trace_settings.lines)
         python_lines_set();
     if (!trace_settings.calls)
@@ -181,8 +214,7 @@ void python_hooks_unset(void)
     if (!trace_settings.builtins)
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
-    void *self = python_api.thread_get(), *interpreter = NULL;
-    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
+    void *self = python_api.thread_get(), *interpreter = python_interpreter();
     setting = true;
     python_api.set_profile(NULL, NULL);
     setting = false;
@@ -220,14 +252,37 @@ static void learn_main(const void *arguments)
         python_lines_main(path);
 }
 
+/* A program with an interpreter in it: no word comes when its own code begins, so the first that is
+ * run once the interpreter stands is taken for it. */
+static bool is_embedded(void)
+{
+    const char *slash = strrchr(agent_settings.exe, '/');
+    return slash && !starts(slash + 1, "python");
+}
+
+static bool begins_embedded(const char *event)
+{
+    static bool tried;
+    if (is_set || tried || (!starts(event, "exec") && !starts(event, "import")) || !is_embedded() ||
+        !python_api.is_initialized())
+        return false;
+    tried = true;
+    return true;
+}
+
 static int on_audit(const char *event, void *arguments, void *unused)
 {
     (void)unused;
-    if (starts(event, "cpython.run_")) {
+    if (begins_embedded(event)) {
+        if (trace_settings.calls || trace_settings.lines)
+            python_hooks_set();
+    } else if (starts(event, "cpython.run_")) {
         if (starts(event, "cpython.run_file"))
             learn_main(arguments);
         if (trace_settings.calls || trace_settings.lines)
             python_hooks_set();
+    } else if (starts(event, "_thread.start_new_thread")) {
+        begins_thread = true;
     } else if (!setting && is_set && python_minor < NEW_API && trace_settings.builtins &&
                starts(event, "sys.setprofile")) {
         if (trace_self())

@@ -25,6 +25,7 @@ struct python_api {
     void *(*thread_get)(void);
     int (*add_pending)(int (*call)(void *), void *);
     void (*error_clear)(void);
+    int (*is_initialized)(void);
     void *none;
     /* From 3.12 on: */
     void *(*sys_object)(const char *name);
@@ -42,6 +43,7 @@ struct python_api {
     int (*set_extra)(void *code, int64_t index, void *value);
     /* For lines, up to 3.11: */
     void (*set_eval)(void *interpreter, void *(*eval)(void *, void *, int));
+    void *(*get_eval)(void *interpreter);
     void *(*eval_default)(void *thread, void *frame, int throw_flag);
     void *(*import)(const char *name);
     int (*set_attribute)(void *object, const char *name, void *value);
@@ -56,10 +58,16 @@ void python_hooks_init(void *handle);
 bool python_hooks_set(void);
 void python_hooks_unset(void);
 
-/* Threads have been started: before the one that did so gives up the interpreter's lock, they get
- * the hook as well. Up to 3.11. */
+/* Threads have been started. Up to 3.11 each has a hook of its own: those of Python get it before
+ * the one that started them gives up the interpreter's lock; those of C code, which come to Python
+ * later if at all, when their first frame begins. */
 extern uint32_t python_threads_coming;
+void python_thread_coming(void);
 void python_hook_threads(void);
+/* The calling thread's, which has its lock. */
+void *python_interpreter(void);
+/* Of the calling thread, whose state that is, if it has none. */
+void python_hook_own(void *thread);
 
 /* Some function is left out: C functions that it calls are to be, too. */
 extern bool trace_hiding;
@@ -83,6 +91,8 @@ enum {
     PYTHON_FUNCTION_DEFINITION = 16, /* PyCFunctionObject.m_ml */
     PYTHON_FUNCTION_SELF = 24,
     PYTHON_FUNCTION_MODULE = 32,
+    PYTHON_FUNCTION_WEAK = 40,
+    PYTHON_FUNCTION_VECTORCALL = 48,
     PYTHON_DESCRIPTOR_TYPE = 16, /* PyMethodDescrObject.d_type */
     PYTHON_DESCRIPTOR_DEFINITION = 40,
     PYTHON_TYPE_METHODS = 232, /* PyTypeObject.tp_methods */
@@ -93,8 +103,10 @@ enum {
 /* ---- python_calls.c, python_monitor.c */
 int python_on_call(void *self, void *frame, int what, void *argument);
 void python_calls_init(void);
-/* Python's functions alone, up to 3.11; in python_lines_eval.c. */
+/* Python's functions alone, up to 3.11; in python_lines_eval.c. With the interpreter's lock. */
 bool python_frames_set(bool on);
+/* From now on every frame's thread gets its hook first. Needs no lock. */
+bool python_frames_watch(void *interpreter);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
 

@@ -140,6 +140,7 @@ static void *run_frame(void *thread, void *frame, int throwing, const struct tra
 }
 
 static bool traces_frames; /* calls, not of C functions */
+static bool watches;       /* for threads without a hook */
 
 /* In 3.11 the call that only makes a generator runs a frame, too: it is no call of the function. */
 static bool makes_generator(const void *frame, uint64_t code)
@@ -156,6 +157,8 @@ static bool makes_generator(const void *frame, uint64_t code)
 
 static void *on_eval(void *thread, void *frame, int throwing)
 {
+    if (watches)
+        python_hook_own(thread);
     struct trace_thread *t = trace_self();
     if (!t)
         return eval_frame(thread, frame, throwing);
@@ -200,33 +203,43 @@ static bool set_slot(void *interpreter)
     return false;
 }
 
-static bool hook_interpreter(void)
+/* Another's in that place, of a debugger or a compiler, stays there. */
+static bool take_slot(void *interpreter)
+{
+    void *fallback;
+    memcpy(&fallback, &python_api.eval_default, sizeof fallback);
+    if (python_minor == 8)
+        return set_slot(interpreter);
+    if (!python_api.set_eval || python_api.get_eval(interpreter) != fallback)
+        return false;
+    python_api.set_eval(interpreter, on_eval);
+    return true;
+}
+
+static bool hook_interpreter(void *interpreter)
 {
     static bool set;
-    void *self = python_api.thread_get(), *interpreter;
     layout = layouts[python_minor];
     code_offset = agent_python.py.layout.frame_code;
-    memcpy(&interpreter, (char *)self + agent_python.py.layout.thread_interp, sizeof interpreter);
-    if (set)
-        return true;
-    if (python_minor == 8) {
-        set = set_slot(interpreter);
-    } else if (python_api.set_eval) {
-        python_api.set_eval(interpreter, on_eval);
-        set = true;
-    }
+    set = set || take_slot(interpreter);
     return set;
 }
 
 bool python_frames_set(bool on)
 {
     traces_frames = on;
-    return !on || hook_interpreter();
+    return !on || hook_interpreter(python_interpreter());
+}
+
+bool python_frames_watch(void *interpreter)
+{
+    watches = watches || hook_interpreter(interpreter);
+    return watches;
 }
 
 bool python_lines_eval_set(void)
 {
-    if (!hook_interpreter())
+    if (!hook_interpreter(python_interpreter()))
         return false;
     /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
      * is one: ours counts as one from now on. */

@@ -61,6 +61,9 @@ void sonde_span_end(const char *name)
 void sonde_mark(const char *name)
 {
     say(TRACE_MARK, name);
+    /* What was allocated before it is told from what comes after: the collector looks now. */
+    if (heap_process && heap_process->segment && agent_self.trace)
+        trace_await(agent_self.trace);
 }
 
 void sonde_counter(const char *name, int64_t value)

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "agent/fork.h"
+#include "agent/native_calls.h"
 #include "agent/publish.h"
 #include "agent/session.h"
 
@@ -128,7 +129,10 @@ static void place_fill(struct trace_thread *t, struct trace_slot *s, uint32_t in
     s->end = s->head = s->lost = 0;
     s->first = t->last = trace_now();
     __atomic_store_n(&s->tail, 0, __ATOMIC_RELAXED);
+    if (t->native)
+        t->native->count = 0; /* what the thread before left open */
     *t = (struct trace_thread){.last = s->first,
+                               .native = t->native,
                                .slot = s,
                                .mask = p->ring_words - 1,
                                .limit = p->ring_words - TRACE_RESERVE};
@@ -200,22 +204,41 @@ static bool has_room(struct trace_thread *t)
     return t->head < t->limit;
 }
 
+/* For the collector to come; in vain only once, until it does. */
+static bool wait_until(struct trace_thread *t, bool (*holds)(struct trace_thread *))
+{
+    if (t->impatient || agent_quiet)
+        return false;
+    for (int i = 0; i < WAIT_STEPS; i++) {
+        struct timespec step = {.tv_nsec = WAIT_STEP};
+        raw2(SYS_nanosleep, &step, NULL);
+        if (holds(t))
+            return true;
+    }
+    t->impatient = true;
+    return false;
+}
+
 static bool wait_for_room(struct trace_thread *t)
 {
     if (has_room(t)) {
         t->impatient = false;
         return true;
     }
-    if (t->impatient || agent_quiet)
-        return false;
-    for (int i = 0; i < WAIT_STEPS; i++) {
-        struct timespec step = {.tv_nsec = WAIT_STEP};
-        raw2(SYS_nanosleep, &step, NULL);
-        if (has_room(t))
-            return true;
-    }
-    t->impatient = true;
-    return false;
+    return wait_until(t, has_room);
+}
+
+static bool is_read(struct trace_thread *t)
+{
+    return __atomic_load_n(&t->slot->tail, __ATOMIC_ACQUIRE) >= t->head;
+}
+
+void trace_await(struct trace_thread *t)
+{
+    int saved = errno;
+    if (t->ring && !is_read(t))
+        wait_until(t, is_read);
+    errno = saved;
 }
 
 static void put(struct trace_thread *t, uint64_t word)

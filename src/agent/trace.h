@@ -40,6 +40,7 @@ struct trace_thread {
     uint32_t depth;                      /* calls that are open, with a limit alone */
     bool impatient;                      /* the collector was waited for in vain */
     struct line_run *lines, *spare_runs; /* see python_lines.h */
+    struct native_stack *native;         /* see native_calls.h */
 } __attribute__((aligned(64)));
 
 struct trace_process {
@@ -79,6 +80,8 @@ void trace_put_slowly(struct trace_thread *t, enum trace_word kind, uint32_t id,
 /* A word and the one that belongs to it. */
 void trace_put_value(struct trace_thread *t, uint32_t id, int64_t value);
 void trace_declare(uint32_t flag);
+/* Until all that the thread wrote has been read, or a tenth of a second. */
+void trace_await(struct trace_thread *t);
 
 /* ---- trace_names.c */
 struct trace_entry {
@@ -97,8 +100,35 @@ struct trace_text {
     uint32_t count;
 };
 
+#define TRACE_TABLE (1u << 17)
+
+/* An open-addressed table of all names, read without a lock. */
+struct trace_table {
+    uint32_t lock;
+    uint32_t used;            /* places that are not free */
+    uint32_t next;            /* id */
+    struct trace_entry other; /* of all that found no room */
+    struct trace_entry entry[TRACE_TABLE];
+};
+extern struct trace_table *trace_table;
+
+static inline uint32_t trace_place(uint64_t key)
+{
+    return (uint32_t)((key >> 4) * 0x9e3779b97f4a7c15ull >> 40) & (TRACE_TABLE - 1);
+}
+
 /* The entry of `key`, or NULL. */
-struct trace_entry *trace_find(uint64_t key);
+static inline struct trace_entry *trace_find(uint64_t key)
+{
+    for (uint32_t at = trace_place(key);; at = (at + 1) & (TRACE_TABLE - 1)) {
+        struct trace_entry *e = &trace_table->entry[at];
+        uint64_t found = __atomic_load_n(&e->key, __ATOMIC_ACQUIRE);
+        if (__builtin_expect(found == key, 1))
+            return e;
+        if (!found)
+            return NULL;
+    }
+}
 /* Makes one, with a name for the collector; never NULL. */
 struct trace_entry *trace_name(uint64_t key, const struct trace_text *text);
 /* The key stands for nothing any more: the object is gone. */

@@ -9,59 +9,33 @@
 #include "agent/publish.h"
 #include "agent/trace.h"
 
-#define TABLE (1u << 17)
-#define FULL (TABLE / 4 * 3)
+#define FULL (TRACE_TABLE / 4 * 3)
 #define GONE 1 /* a key that was forgotten: its place is not free, but may be taken */
 
-struct names {
-    uint32_t lock;
-    uint32_t used;            /* places that are not free */
-    uint32_t next;            /* id */
-    struct trace_entry other; /* of all that found no room */
-    struct trace_entry table[TABLE];
-};
-
-static struct names *names;
+struct trace_table *trace_table;
 
 bool trace_names_init(void)
 {
-    if (!names)
-        names = publish_map_wiped((sizeof *names + 4095) & ~4095ul);
-    return names != NULL;
+    if (!trace_table)
+        trace_table = publish_map_wiped((sizeof *trace_table + 4095) & ~4095ul);
+    return trace_table != NULL;
 }
 
 void trace_names_forget(void)
 {
-    memset(names, 0, sizeof *names);
-}
-
-static uint32_t place_of(uint64_t key)
-{
-    return (uint32_t)((key >> 4) * 0x9e3779b97f4a7c15ull >> 40) & (TABLE - 1);
-}
-
-struct trace_entry *trace_find(uint64_t key)
-{
-    for (uint32_t at = place_of(key);; at = (at + 1) & (TABLE - 1)) {
-        struct trace_entry *e = &names->table[at];
-        uint64_t found = __atomic_load_n(&e->key, __ATOMIC_ACQUIRE);
-        if (__builtin_expect(found == key, 1))
-            return e;
-        if (!found)
-            return NULL;
-    }
+    memset(trace_table, 0, sizeof *trace_table);
 }
 
 /* Threads outside the interpreter's lock may name spans: short, and never held by a handler. */
 static void lock(void)
 {
-    while (__atomic_exchange_n(&names->lock, 1, __ATOMIC_ACQUIRE))
+    while (__atomic_exchange_n(&trace_table->lock, 1, __ATOMIC_ACQUIRE))
         raw0(SYS_sched_yield);
 }
 
 static void unlock(void)
 {
-    __atomic_store_n(&names->lock, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&trace_table->lock, 0, __ATOMIC_RELEASE);
 }
 
 static uint16_t bounded(size_t len)
@@ -98,8 +72,8 @@ bool trace_say(uint32_t id, const struct trace_text *text)
 /* Where a new key goes: the first place that is free or was forgotten. */
 static struct trace_entry *place_for(uint64_t key)
 {
-    for (uint32_t at = place_of(key);; at = (at + 1) & (TABLE - 1)) {
-        struct trace_entry *e = &names->table[at];
+    for (uint32_t at = trace_place(key);; at = (at + 1) & (TRACE_TABLE - 1)) {
+        struct trace_entry *e = &trace_table->entry[at];
         if (e->key <= GONE)
             return e;
     }
@@ -110,13 +84,14 @@ static struct trace_entry *add(uint64_t key, const struct trace_text *text)
     struct trace_entry *e = trace_find(key);
     if (e)
         return e;
-    if (names->used >= FULL || names->next + 1 >= TRACE_IDS || !trace_say(names->next + 1, text)) {
+    if (trace_table->used >= FULL || trace_table->next + 1 >= TRACE_IDS ||
+        !trace_say(trace_table->next + 1, text)) {
         trace_declare(TRACE_NAMES_FULL);
-        return &names->other;
+        return &trace_table->other;
     }
     e = place_for(key);
-    names->used += e->key == 0;
-    e->id = ++names->next;
+    trace_table->used += e->key == 0;
+    e->id = ++trace_table->next;
     e->hidden = 0;
     e->chosen = 0;
     __atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
@@ -133,7 +108,7 @@ struct trace_entry *trace_name(uint64_t key, const struct trace_text *text)
 
 void trace_forget(uint64_t key)
 {
-    struct trace_entry *e = names ? trace_find(key) : NULL;
+    struct trace_entry *e = trace_table ? trace_find(key) : NULL;
     if (!e)
         return;
     lock();

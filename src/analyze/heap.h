@@ -34,6 +34,10 @@ const char *heap_peak_event(const struct selection *s);
  * the start; 0: start, end), in sum: a block that was freed may be an older one. To the precision
  * of the recording's history. Before heap_skip_allocators, as the next. */
 void heap_hold(struct profile *p, uint64_t from, uint64_t to);
+/* The times, for heap_hold, of two marks that the program set: `marks` is "FIRST,SECOND". The
+ * second is the next one of its name after the first. Needs the profile's spans. */
+int heap_between(const struct profile *p, const char *marks, uint64_t *from, uint64_t *to,
+                 struct error *err);
 /* Makes the event HEAP_RELEASED: what was freed by another thread than had allocated it. */
 void heap_released(struct profile *p);
 

@@ -124,6 +124,8 @@ struct agents_sink {
                  const struct agents_code *c);
     void (*sample)(void *context, struct agents_process *p, struct agents_thread *t,
                    const struct agents_sample *s);
+    /* The thread is not sampled since t->end, or again if that is 0: it is about to exec. */
+    void (*paused)(void *context, struct agents_process *p, struct agents_thread *t);
     void (*thread_end)(void *context, struct agents_process *p, struct agents_thread *t);
     void (*process_end)(void *context, struct agents_process *p);
     /* The process has handed over its heap segment: p->heap, until process_end. */

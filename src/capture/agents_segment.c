@@ -427,6 +427,11 @@ static void slot_drain(const struct drain *d, uint32_t index)
     if (copy.generation != s->generation)
         d->process->damaged = true;
     slot_drain_ring(d, index, copy.head, over);
+    if (!over && copy.end != s->thread->end) {
+        s->thread->end = copy.end;
+        if (d->sink->paused)
+            d->sink->paused(d->context, d->process, s->thread);
+    }
     if (!over)
         return;
     slot_close(d, s, &copy);

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* Offsets from the stack's end, where the programs keep what helpers are to read or fill in. */
-enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16 };
+enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16, AT_NAME = -32, AT_NEW_NAME = -48 };
+#define NAME_BYTES 16 /* of a task */
 
 #define OP(c, dst, src, o, i)                                                                      \
     {                                                                                              \
@@ -41,6 +42,10 @@ enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16 };
 #define READ_FIELD(at, bytes, structure, offset)                                                   \
     PLACE(BPF_REG_1, at), SET(BPF_REG_2, bytes), MOVE(BPF_REG_3, structure),                       \
         ADD(BPF_REG_3, offset), CALL(BPF_FUNC_probe_read_kernel)
+/* The same of a text, up to its end. */
+#define READ_TEXT(at, bytes, structure, offset)                                                    \
+    PLACE(BPF_REG_1, at), SET(BPF_REG_2, bytes), MOVE(BPF_REG_3, structure),                       \
+        ADD(BPF_REG_3, offset), CALL(BPF_FUNC_probe_read_kernel_str)
 /* The running process's entry in the map to r0. */
 #define FIND_CURRENT(map)                                                                          \
     CALL(BPF_FUNC_get_current_pid_tgid), SHIFT_RIGHT(BPF_REG_0, 32),                               \

@@ -153,7 +153,8 @@ static uint64_t curves_add(struct heaps *h, struct heap_image *m, uint64_t now)
 
 void heaps_tick(struct heaps *h, uint64_t now)
 {
-    if (now - h->last_tick < TICK)
+    /* What came after a mark must not be put down as of a time before it. */
+    if (now - h->last_tick < TICK || now <= h->marked)
         return;
     h->last_tick = now;
     uint64_t live = 0;

@@ -90,6 +90,15 @@ void heap_history_tick(struct heaps *h, uint64_t now, uint64_t live)
     h->next_history = now + (wait > cost ? wait : cost);
 }
 
+void heaps_mark(struct heaps *h, uint64_t time)
+{
+    h->marked = time;
+    for (size_t i = 0; i < h->images.len; i++) {
+        heap_image_learn(h, h->images.data[i]);
+        heap_history_add(h, h->images.data[i], time, false);
+    }
+}
+
 static uint64_t least_of_class(uint32_t bucket)
 {
     return bucket ? 8ull << bucket : 0;

@@ -83,6 +83,7 @@ struct heaps {
     unsigned snapshots;
     bool pause_new; /* of the tree, so of who comes later as well */
     uint64_t first, next_history;
+    uint64_t marked;  /* time of the latest mark */
     uint64_t highest; /* live bytes at a point of the history */
 };
 

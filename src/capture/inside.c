@@ -207,20 +207,24 @@ int inside_enter(struct session *s, pid_t pid, struct error *err)
     return rc;
 }
 
-int inside_invite(struct session *s, struct error *err)
+int inside_expect(struct session *s, struct error *err)
 {
-    struct text lines = TEXT_INIT;
     const struct perf_options *p = &s->options->perf;
     s->inside = memory_alloc(sizeof *s->inside);
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
-    int rc = start_agents(s, false, s->inside->event < p->events && !s->options->no_python, err);
-    const char *const *variables = rc ? NULL : agents_environment(s->agents);
-    for (size_t i = 0; variables && variables[i]; i++)
-        text_format(&lines, "%s\n", variables[i]);
+    return start_agents(s, false, s->inside->event < p->events && !s->options->no_python, err);
+}
+
+int inside_invite(struct session *s, struct error *err)
+{
+    struct text lines = TEXT_INIT;
+    int rc = 0;
+    for (const char *const *v = agents_environment(s->agents); *v; v++)
+        text_format(&lines, "%s\n", *v);
     text_add_char(&lines, '\n'); /* the end, whoever else has the file open */
-    int fd = rc ? -1 : open(s->options->invite, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    if (!rc && (fd < 0 || io_write(fd, lines.data, lines.len) < 0))
+    int fd = open(s->options->invite, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0 || io_write(fd, lines.data, lines.len) < 0)
         rc = error_errno(err, FAULT_SYSTEM, "cannot write to %s", s->options->invite);
     if (fd >= 0)
         close(fd);
@@ -434,6 +438,14 @@ static void on_thread_end(void *context, struct agents_process *p, struct agents
         tasks_on_exit(&s->tasks, p->pid, t->tid, t->end);
 }
 
+/* An exec takes the kernel about a millisecond, which perf alone can see. */
+static void on_paused(void *context, struct agents_process *p, struct agents_thread *t)
+{
+    struct cover *c = cover_of(context, p->pid, t->tid);
+    if (c && c->from == t->start)
+        c->to = t->end ? t->end : UINT64_MAX;
+}
+
 static const struct {
     uint32_t flag;
     const char *text;
@@ -495,6 +507,7 @@ static const struct agents_sink sink = {.process = on_process,
                                         .thread = on_thread,
                                         .code = on_code,
                                         .sample = on_sample,
+                                        .paused = on_paused,
                                         .thread_end = on_thread_end,
                                         .heap = on_heap,
                                         .round = on_round,
@@ -512,10 +525,11 @@ void inside_collect(struct session *s)
     agents_drain(s->agents, &sink, s);
     if (!s->perf)
         inside_write(s, UINT64_MAX);
-    if (s->heaps)
-        heaps_tick(s->heaps, clock_now());
+    uint64_t now = clock_now();
     if (s->traces)
         traces_tick(s->traces);
+    if (s->heaps)
+        heaps_tick(s->heaps, now);
 }
 
 void inside_finish(struct session *s)

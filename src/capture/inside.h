@@ -15,8 +15,10 @@ struct session;
  * every process; else what there is to do beside perf, and s->agents stays NULL if that is nothing.
  * FAULT_SYSTEM where the agent is needed and cannot work: its library is missing, or the program is
  * statically linked. */
-/* Attached: the process itself loads the agent and takes part. What it needs to know is written to
- * the file options.invite, a line a variable, then an empty one. */
+/* Attached: the process itself is to load the agent and take part. */
+int inside_expect(struct session *s, struct error *err);
+/* Then, once all is ready: what it needs to know is written to the file options.invite, a line a
+ * variable, then an empty one. */
 int inside_invite(struct session *s, struct error *err);
 int inside_open(struct session *s, bool sampling, struct error *err);
 /* "K=V" strings for the command, NULL-terminated. */

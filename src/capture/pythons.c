@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "capture/inside.h"
 #include "capture/interpreter.h"
+#include "capture/pause.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 #include "cpython/cpython.h"
@@ -36,7 +37,8 @@ struct snapshot {
     pid_t holder;
     size_t count, holder_count;
     uint64_t loop, loop_end;
-    uint32_t words[]; /* frames, flags; the holder's frames */
+    struct paused *paused; /* or NULL: where the thread was stopped, which is where this was read */
+    uint32_t words[];      /* frames, flags; the holder's frames */
 };
 
 struct pythons {
@@ -44,6 +46,7 @@ struct pythons {
     struct map by_pid;    /* -> struct entry */
     struct map snapshots; /* tid and time -> struct snapshot */
     uint64_t read, rejected, late;
+    struct pauses pauses;
     uint64_t named;
     size_t threads_named;
 };
@@ -51,6 +54,13 @@ struct pythons {
 struct pythons *pythons_new(void)
 {
     return memory_alloc(sizeof(struct pythons));
+}
+
+static void snapshot_free(struct snapshot *k)
+{
+    if (k)
+        free(k->paused);
+    free(k);
 }
 
 static void entry_free(struct entry *e)
@@ -68,7 +78,8 @@ void pythons_free(struct pythons *p)
             entry_free((struct entry *)(uintptr_t)p->by_pid.slots[i].value);
     for (size_t i = 0; p->snapshots.len && i <= p->snapshots.mask; i++)
         if (p->snapshots.slots[i].used)
-            free((void *)(uintptr_t)p->snapshots.slots[i].value);
+            snapshot_free((struct snapshot *)(uintptr_t)p->snapshots.slots[i].value);
+    pauses_release(&p->pauses);
     map_release(&p->by_pid);
     map_release(&p->snapshots);
     interpreter_modules_release(&p->modules);
@@ -149,6 +160,21 @@ static void read_holder(struct interpreter *i, const struct perf_record *r, stru
         made->holder = 0;
 }
 
+/* The thread does not go on meanwhile; if it cannot be stopped, as it runs. */
+static enum interpreter_answer walk_paused(struct pauses *p, struct interpreter *i,
+                                           const struct perf_record *r,
+                                           struct interpreter_stack *out, struct paused **copy)
+{
+    struct borrowed b;
+    uint64_t since;
+    if (!pause_begin(p, &b, r->pid, r->tid, &since))
+        return interpreter_walk(i, r->tid, out);
+    enum interpreter_answer answer = interpreter_walk(i, r->tid, out);
+    *copy = pause_copy(&b, r);
+    pause_end(p, &b, since);
+    return answer;
+}
+
 static void take_snapshot(struct session *s, struct interpreter *i, const struct perf_record *r,
                           bool blocks, uint64_t now)
 {
@@ -159,7 +185,9 @@ static void take_snapshot(struct session *s, struct interpreter *i, const struct
     size_t held = head.holder ? holder.count : 0;
     uint32_t *kept = memory_array(held + 1, sizeof *kept); /* the next walk writes over it */
     memcpy(kept, holder.frame ? holder.frame : kept, held * sizeof *kept);
-    head.answer = interpreter_walk(i, r->tid, &own);
+    head.answer = blocks || !s->options->pause
+                      ? interpreter_walk(i, r->tid, &own)
+                      : walk_paused(&s->pythons->pauses, i, r, &own, &head.paused);
     size_t count = head.answer == INTERPRETER_READ ? own.count : 0;
     struct snapshot *made = memory_alloc(sizeof *made + (2 * count + held) * sizeof *made->words);
     *made = head;
@@ -175,7 +203,7 @@ static void take_snapshot(struct session *s, struct interpreter *i, const struct
     bool added;
     uint64_t *at = map_put(&s->pythons->snapshots, (uint64_t)r->tid, r->time, 0, &added);
     if (!added)
-        free((void *)(uintptr_t)*at);
+        snapshot_free((struct snapshot *)(uintptr_t)*at);
     *at = (uint64_t)(uintptr_t)made;
 }
 
@@ -193,6 +221,8 @@ static void on_news(void *context, const struct perf_record *r)
 
 void pythons_scan(struct session *s)
 {
+    if (s->pythons)
+        pause_settle(&s->pythons->pauses);
     if (s->pythons && s->perf)
         perf_scan(s->perf, on_news, s);
 }
@@ -289,6 +319,10 @@ uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_re
     const struct space *space = t->process->space;
     struct stacks_walk walk = {0};
     uint32_t stack = 0;
+    const struct snapshot *stopped =
+        s->pythons && s->options->pause ? snapshot_of(s->pythons, r) : NULL;
+    if (stopped && stopped->paused)
+        r = &stopped->paused->record;
     bool walked = stacks_walk(&s->stacks, space, r, &walk);
     struct snapshot *k = s->pythons ? snapshot_take(s, r, blocks, &walk) : NULL;
     bool good = walked && is_good(k, &walk, s->stacks.address);
@@ -301,9 +335,10 @@ uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_re
     if (k) {
         account(s->pythons, k, good);
         describe(s, k, out);
-        free(k);
     }
-    return stacks_add_kernel(&s->stacks, stack, r->chain, r->chain_len);
+    stack = stacks_add_kernel(&s->stacks, stack, r->chain, r->chain_len);
+    snapshot_free(k); /* last: the record may be its own */
+    return stack;
 }
 
 struct naming {
@@ -340,9 +375,25 @@ void pythons_tick(struct session *s, uint64_t now)
     vector_release(&pids);
 }
 
+static void note_pauses(struct session *s, const struct pauses *p)
+{
+    char note[240];
+    if (!(p->count + p->missed))
+        return;
+    snprintf(note, sizeof note,
+             "threads were stopped for %llu samples, %llu us at the longest and %llu ms in all; "
+             "%llu stops were longer than 2 ms, %llu did not come about",
+             (unsigned long long)p->count, (unsigned long long)(p->longest / 1000),
+             (unsigned long long)(p->sum / MS), (unsigned long long)p->over,
+             (unsigned long long)p->missed);
+    writer_note(s->writer, NOTE_INFO, note);
+}
+
 void pythons_finish(struct session *s)
 {
     const struct pythons *p = s->pythons;
+    if (p)
+        note_pauses(s, &p->pauses);
     if (!p || !(p->rejected + p->late))
         return;
     char note[200];

@@ -24,7 +24,8 @@ int ring_open(struct ring *r, int fd, size_t pages)
 
 void ring_refresh(struct ring *r)
 {
-    r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
+    if (r->page) /* there may be nothing to read from: no samples, or no task that could be had */
+        r->head = __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
 /* The record at *from; what is not what a kernel writes moves it to the head, since nothing after

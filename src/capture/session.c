@@ -388,6 +388,7 @@ static void do_chores(struct session *s, uint64_t now)
     end_after_timeout(s, now);
     report_progress(s, now);
     pythons_tick(s, now);
+    resident_tick(s->resident, s, now);
     if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
@@ -426,6 +427,7 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
         if (left < timeout * 1000000)
             timeout = left / 1000000 + 1;
     }
+    timeout = resident_wait(s->resident, now, timeout);
     if (!s->child)
         timeout = timeout > 5 ? 5 : timeout;
     poll(fds, n, (int)timeout);
@@ -530,6 +532,7 @@ static int begin(struct session *s, struct error *err)
     tasks_init(&s->tasks, s->writer, &s->modules);
     stacks_init(&s->stacks, s->writer, &s->modules);
     s->exits = exits_open();
+    s->resident = o->rss_rate ? resident_new(o->rss_rate) : NULL;
     if (o->launch)
         return start_command(s, err);
     s->begun = true;
@@ -543,8 +546,11 @@ static int begin(struct session *s, struct error *err)
     raise_file_limit();
     rc = open_signals(s, err);
     if (!rc)
-        rc = o->invite ? inside_invite(s, err) : inside_open_late(s, err);
-    return rc ? rc : attach_all(s, err);
+        rc = o->invite ? inside_expect(s, err) : inside_open_late(s, err);
+    if (!rc)
+        rc = attach_all(s, err);
+    /* Last: who accepts finds everything in place, and may end at once. */
+    return rc || !o->invite ? rc : inside_invite(s, err);
 }
 
 /* Who cannot be told anything records all the same. */
@@ -566,6 +572,7 @@ static void release(struct session *s)
     perf_free(s->perf);
     inside_close(s);
     pythons_free(s->pythons);
+    resident_free(s->resident);
     if (s->modules.writer) {
         tasks_release(&s->tasks);
         modules_release(&s->modules);

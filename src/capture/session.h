@@ -38,12 +38,14 @@ struct session_options {
     const struct agents_trace *trace; /* what to trace, or NULL */
     uint64_t trace_entries;           /* calls kept of a process; 0: all */
     uint64_t trace_min;               /* ns: shorter calls are in the sums alone */
+    uint64_t rss_rate;                /* looks at resident memory a second, 0 for none */
     uint64_t duration;                /* ns, 0 for none */
     uint64_t timeout;                 /* ns after which the command is ended, 0 for never */
     bool no_symbols;
     bool no_python; /* look at interpreters from outside, as at any program */
     bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */
     bool gil;       /* only threads that hold their interpreter's lock */
+    bool pause;     /* threads of Python that run already are stopped while they are read */
     bool waiting;   /* time that others wait for a lock is charged to who holds it as well */
     bool no_native; /* of stacks with Python in them, the Python frames alone */
     bool debuginfod;

@@ -6,6 +6,7 @@
 #include "capture/module.h"
 #include "capture/offcpu.h"
 #include "capture/pythons.h"
+#include "capture/resident.h"
 #include "capture/session.h"
 #include "capture/stacks.h"
 #include "capture/tasks.h"
@@ -19,7 +20,8 @@ struct session {
     struct traces *traces; /* what they trace, or NULL */
     struct heaps *heaps;   /* the heap, or NULL */
     struct inside *inside; /* what they brought */
-    struct pythons *pythons; /* interpreters seen from outside, or NULL */
+    struct pythons *pythons;   /* interpreters seen from outside, or NULL */
+    struct resident *resident; /* curves of memory, or NULL */
     struct modules modules;
     struct tasks tasks;
     struct stacks stacks;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "capture/heap.h"
 #include "capture/trace_internal.h"
 
 #define WORDS_A_CALL 2
@@ -105,6 +106,7 @@ void traces_on_trace(struct traces *t, struct agents_process *p)
     m->lines = h.lines;
     m->clock = h.clock;
     m->keep.max = t->session->options->trace_entries * WORDS_A_CALL;
+    m->shortest = t->session->options->trace_min;
     m->base = p->trace;
     if (!t->clock.rate)
         trace_clock_start(&t->clock);
@@ -120,16 +122,17 @@ static struct trace_thread *thread_new(struct trace_image *m, const struct trace
     return t;
 }
 
-static void step(struct trace_image *m, struct trace_thread *t, enum trace_word kind, uint32_t id)
+static inline void step(struct trace_image *m, struct trace_thread *t, enum trace_word kind,
+                        uint32_t id)
 {
     trace_keep_step(&m->keep, &t->pen, &t->tree, t->id, kind, id, t->time);
 }
 
-/* Calls whose ends were lost end here as well. */
-static void leave(struct trace_image *m, struct trace_thread *t, uint32_t id)
+/* Calls whose ends were lost end here as well, and short ones are forgotten. */
+static void leave_with_care(struct trace_image *m, struct trace_thread *t, uint32_t id)
 {
     struct trace_tree *tree = &t->tree;
-    uint64_t shortest = m->all->session->options->trace_min;
+    uint64_t shortest = m->shortest;
     for (size_t n = 1; (n = trace_tree_next_end(tree, id)) != TRACE_NONE;) {
         struct trace_open o = tree->open.data[tree->open.len - 1 - n];
         trace_tree_end(tree, n, t->time);
@@ -138,6 +141,19 @@ static void leave(struct trace_image *m, struct trace_thread *t, uint32_t id)
         if (o.id == id)
             break;
     }
+}
+
+static inline void leave(struct trace_image *m, struct trace_thread *t, uint32_t id)
+{
+    if (m->shortest || !trace_tree_leave(&t->tree, id, t->time))
+        leave_with_care(m, t, id);
+    else
+        step(m, t, TRACE_LEAVE, 0);
+}
+
+static inline bool is_span(const struct trace_image *m, uint32_t id)
+{
+    return id >= m->functions.len || m->functions.data[id].kind == TRACE_NAME_SPAN;
 }
 
 /* After a loss nobody knows what is open. */
@@ -149,7 +165,8 @@ static void on_lost(struct trace_image *m, struct trace_thread *t, uint64_t coun
     step(m, t, TRACE_LOST, count < TRACE_IDS ? (uint32_t)count : TRACE_IDS - 1);
 }
 
-static void on_word(struct trace_image *m, struct trace_thread *t, uint64_t word, uint64_t next)
+static inline void on_word(struct trace_image *m, struct trace_thread *t, uint64_t word,
+                           uint64_t next)
 {
     uint32_t id = trace_id(word);
     t->ticks += trace_ticks(word);
@@ -158,13 +175,15 @@ static void on_word(struct trace_image *m, struct trace_thread *t, uint64_t word
     switch (trace_kind(word)) {
     case TRACE_ENTER:
         step(m, t, TRACE_ENTER, id);
-        trace_tree_enter(&t->tree, id, trace_function_of(m, id)->kind == TRACE_NAME_SPAN, t->time);
+        trace_tree_enter(&t->tree, id, is_span(m, id), t->time);
         break;
     case TRACE_LEAVE:
         leave(m, t, id);
         break;
     case TRACE_MARK:
         step(m, t, TRACE_MARK, id);
+        if (m->all->session->heaps)
+            heaps_mark(m->all->session->heaps, t->time);
         break;
     case TRACE_VALUE:
         if (trace_function_of(m, id)->kind == TRACE_NAME_COUNTER)
@@ -344,7 +363,8 @@ static const struct {
     {TRACE_HOOK_REFUSED, "an interpreter did not take the hook: its calls are not traced"},
     {TRACE_NAMES_FULL, "more functions were called than names can be kept: some have none"},
     {TRACE_LINES_FULL, "more lines were to be counted than there is room for"},
-    {TRACE_THREADS_UNSEEN, "threads that Python did not start itself were seen late or not at all"},
+    {TRACE_THREADS_UNSEEN,
+     "threads that C code started were seen late: the program has another hook for its frames"},
 };
 
 void traces_finish(struct traces *t)

@@ -69,8 +69,9 @@ static void put(struct trace_pen *pen, uint64_t word)
     pen->piece->word[pen->piece->len++] = word;
 }
 
-void trace_keep_step(struct trace_keep *k, struct trace_pen *pen, const struct trace_tree *tree,
-                     uint32_t thread, uint32_t kind, uint32_t id, uint64_t time)
+void trace_keep_step_rare(struct trace_keep *k, struct trace_pen *pen,
+                          const struct trace_tree *tree, uint32_t thread, enum trace_word kind,
+                          uint32_t id, uint64_t time)
 {
     if (pen->piece && pen->piece->len == TRACE_PIECE) {
         pen->piece->pen = NULL;
@@ -85,7 +86,7 @@ void trace_keep_step(struct trace_keep *k, struct trace_pen *pen, const struct t
             put(pen, trace_pack(TRACE_GAP, 0, most));
         later = later > most ? most : later;
     }
-    put(pen, trace_pack((enum trace_word)kind, id, later));
+    put(pen, trace_pack(kind, id, later));
     pen->last = time;
 }
 

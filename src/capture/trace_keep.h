@@ -12,6 +12,7 @@
 #include "base/vector.h"
 #include "capture/trace_tree.h"
 #include "recording/writer.h"
+#include "wire/trace.h"
 
 #define TRACE_PIECE 2048 /* words */
 
@@ -46,9 +47,24 @@ struct trace_keep {
     size_t first;
 };
 
+/* A step that begins a piece, or comes long after the one before. */
+void trace_keep_step_rare(struct trace_keep *k, struct trace_pen *pen,
+                          const struct trace_tree *tree, uint32_t thread, enum trace_word kind,
+                          uint32_t id, uint64_t time);
+
 /* One step of a thread, before the tree has taken it. */
-void trace_keep_step(struct trace_keep *k, struct trace_pen *pen, const struct trace_tree *tree,
-                     uint32_t thread, uint32_t kind, uint32_t id, uint64_t time);
+static inline void trace_keep_step(struct trace_keep *k, struct trace_pen *pen,
+                                   const struct trace_tree *tree, uint32_t thread,
+                                   enum trace_word kind, uint32_t id, uint64_t time)
+{
+    struct trace_piece *p = pen->piece;
+    if (!p || p->len == TRACE_PIECE || time - pen->last > TRACE_DELTA_MAX) {
+        trace_keep_step_rare(k, pen, tree, thread, kind, id, time);
+        return;
+    }
+    p->word[p->len++] = trace_pack(kind, id, time - pen->last);
+    pen->last = time;
+}
 /* The thread's innermost call has ended and was shorter than wanted: forgets it, if it was the
  * latest step. True if so. */
 bool trace_keep_forget(struct trace_pen *pen, uint32_t id);

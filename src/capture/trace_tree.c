@@ -6,7 +6,7 @@
 void trace_tree_init(struct trace_tree *t)
 {
     *t = (struct trace_tree){0};
-    *vector_push(&t->nodes) = (struct trace_node){.last_id = UINT32_MAX};
+    *vector_push(&t->nodes) = (struct trace_node){.last_id = UINT32_MAX, .other_id = UINT32_MAX};
 }
 
 void trace_tree_release(struct trace_tree *t)
@@ -16,11 +16,8 @@ void trace_tree_release(struct trace_tree *t)
     map_release(&t->children);
 }
 
-static uint32_t child_of(struct trace_tree *t, uint32_t parent, uint32_t id)
+uint32_t trace_tree_child(struct trace_tree *t, uint32_t parent, uint32_t id)
 {
-    struct trace_node *p = &t->nodes.data[parent];
-    if (p->last_id == id)
-        return p->last_child;
     bool added = false;
     uint64_t key = (uint64_t)parent << 32 | id, fresh = t->nodes.len;
     const uint64_t *found = t->nodes.len < TRACE_NODES_MAX
@@ -32,20 +29,14 @@ static uint32_t child_of(struct trace_tree *t, uint32_t parent, uint32_t id)
     }
     uint32_t child = (uint32_t)*found;
     if (added)
-        *vector_push(&t->nodes) =
-            (struct trace_node){.parent = parent, .id = id, .last_id = UINT32_MAX};
-    p = &t->nodes.data[parent];
+        *vector_push(&t->nodes) = (struct trace_node){
+            .parent = parent, .id = id, .last_id = UINT32_MAX, .other_id = UINT32_MAX};
+    struct trace_node *p = &t->nodes.data[parent];
+    p->other_id = p->last_id;
+    p->other_child = p->last_child;
     p->last_id = id;
     p->last_child = child;
     return child;
-}
-
-void trace_tree_enter(struct trace_tree *t, uint32_t id, bool own, uint64_t time)
-{
-    uint32_t parent = t->open.len ? t->open.data[t->open.len - 1].node : 0;
-    uint32_t node = child_of(t, parent, id);
-    t->nodes.data[node].calls += node != parent;
-    *vector_push(&t->open) = (struct trace_open){.id = id, .node = node, .own = own, .begin = time};
 }
 
 void trace_tree_end(struct trace_tree *t, size_t n, uint64_t time)

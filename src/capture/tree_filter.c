@@ -20,6 +20,7 @@ struct tree_filter {
     int missed;     /* map of one number */
     int pass;       /* program for events */
     int fork, free; /* tracepoints that keep the map; -1 for none */
+    int rename;     /* the one that ends muting; -1: only an exec does */
     struct commands *commands;
 };
 
@@ -77,6 +78,34 @@ static int forget_ended(const struct tree_filter *f, int32_t pid, int32_t tgid)
     return bpf_place_on("sched_process_free", code, sizeof code);
 }
 
+/* A task is renamed, the first argument, to what it is called already: it is about to exec, and who
+ * sampled it inside does so no more (see agent/clock.c). */
+static int follow_names(const struct tree_filter *f, int32_t name)
+{
+    struct bpf_insn code[] = {
+        LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 0),
+        LOAD(BPF_DW, BPF_REG_7, BPF_REG_1, 8),
+        FIND_CURRENT(f->tree),
+        END_IF_NONE(BPF_REG_0),
+        MOVE(BPF_REG_8, BPF_REG_0),
+        STORE_VALUE(BPF_DW, BPF_REG_10, AT_NAME, 0),
+        STORE_VALUE(BPF_DW, BPF_REG_10, AT_NAME + 8, 0),
+        STORE_VALUE(BPF_DW, BPF_REG_10, AT_NEW_NAME, 0),
+        STORE_VALUE(BPF_DW, BPF_REG_10, AT_NEW_NAME + 8, 0),
+        READ_TEXT(AT_NAME, NAME_BYTES, BPF_REG_6, name),
+        READ_TEXT(AT_NEW_NAME, NAME_BYTES, BPF_REG_7, 0),
+        LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, AT_NAME),
+        LOAD(BPF_DW, BPF_REG_2, BPF_REG_10, AT_NEW_NAME),
+        END_IF_OTHER(BPF_REG_1, BPF_REG_2),
+        LOAD(BPF_DW, BPF_REG_1, BPF_REG_10, AT_NAME + 8),
+        LOAD(BPF_DW, BPF_REG_2, BPF_REG_10, AT_NEW_NAME + 8),
+        END_IF_OTHER(BPF_REG_1, BPF_REG_2),
+        STORE_VALUE(BPF_DW, BPF_REG_8, 0, 1),
+        END,
+    };
+    return bpf_place_on("task_rename", code, sizeof code);
+}
+
 /* The programs know tasks by their numbers in the first namespace; perf tells us those in ours. */
 static bool in_first_namespace(void)
 {
@@ -86,9 +115,9 @@ static bool in_first_namespace(void)
 
 static int open_all(struct tree_filter *f, bool follow)
 {
-    static const char *const task[] = {"pid", "tgid", "mm", NULL};
+    static const char *const task[] = {"pid", "tgid", "mm", "comm", NULL};
     static const char *const memory[] = {"arg_start", "arg_end", NULL};
-    uint32_t at[3];
+    uint32_t at[4];
     struct commands_places places;
     const struct btf_wanted wanted[] = {
         {"task_struct", task, at}, {"mm_struct", memory, places.arguments}, {0}};
@@ -102,6 +131,7 @@ static int open_all(struct tree_filter *f, bool follow)
         return -1;
     places.memory = at[2];
     f->commands = commands_new(f->tree, &places);
+    f->rename = follow_names(f, (int32_t)at[3]);
     if (!follow)
         return 0;
     f->fork = follow_forks(f, (int32_t)at[0], (int32_t)at[1]);
@@ -113,7 +143,7 @@ struct tree_filter *tree_filter_new(bool follow)
     if (!in_first_namespace())
         return NULL;
     struct tree_filter *f = memory_alloc(sizeof *f);
-    *f = (struct tree_filter){-1, -1, -1, -1, -1, NULL};
+    *f = (struct tree_filter){-1, -1, -1, -1, -1, -1, NULL};
     if (open_all(f, follow) < 0) {
         tree_filter_free(f);
         return NULL;
@@ -167,7 +197,7 @@ void tree_filter_free(struct tree_filter *f)
     if (!f)
         return;
     commands_free(f->commands);
-    int fds[] = {f->fork, f->free, f->pass, f->missed, f->tree};
+    int fds[] = {f->fork, f->free, f->rename, f->pass, f->missed, f->tree};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);

@@ -11,7 +11,7 @@
 
 struct attach_options {
     struct record_options record;
-    bool follow;
+    bool follow, python, pause;
     enum heap_mode heap;
     uint64_t heap_interval, agent_memory;
     const char *invite;
@@ -24,6 +24,13 @@ static const struct option options[] = {
     RECORD_OPTIONS(struct attach_options, record),
     {"follow", 0, OPTION_FLAG_AT(struct attach_options, follow), .negatable = true,
      .group = "Target", .help = "Child processes too, those there are and those to come."},
+    {"python", 0, OPTION_FLAG_AT(struct attach_options, python), .negatable = true,
+     .group = "What to record",
+     .help = "Python functions in the place of the interpreter's, in processes that are Python."},
+    {"pause", 0, OPTION_FLAG_AT(struct attach_options, pause), .group = "Python",
+     .help = "Stop a thread of Python while its stack is read, some tenths of a millisecond a "
+             "sample: no stack is then rejected because the thread went on. How long the stops "
+             "were is told in the notes."},
     {"heap", 0, OPTION_CHOICE_AT(struct attach_options, heap), .placeholder = "MODE",
      .choices = heap_modes, .alone = "exact", .group = "What to record",
      .help = "Allocations from now on, by stack. This brings sonde's library into the process: a "
@@ -44,6 +51,7 @@ static const struct option options[] = {
 
 static const struct attach_options defaults = {.record = RECORD_DEFAULTS,
                                                .follow = true,
+                                               .python = true,
                                                .heap_interval = HEAP_INTERVAL_DEFAULT,
                                                .agent_memory = HEAP_MEMORY_DEFAULT,
                                                .tracing = TRACING_DEFAULTS};
@@ -72,6 +80,8 @@ static int run(struct invocation *inv)
         struct session_options session = {.attach = pids.data, .attach_count = pids.len};
         struct tracing tracing;
         session.perf.threads_only = !o->follow;
+        session.no_python = !o->python;
+        session.pause = o->pause;
         session.heap = o->heap;
         session.heap_interval = o->heap_interval;
         session.agent_memory = o->agent_memory & ~4095ull;
@@ -105,8 +115,7 @@ const struct command command_attach = {
     .description =
         "Records the processes with these numbers, their children, and what they start from now "
         "on, until they end, the duration is over, or Ctrl-C. Without --heap nothing is put into "
-        "the "
-        "processes and they are not stopped.",
+        "the processes, and without --heap and --pause they are not stopped.",
     .options = options,
     .options_size = sizeof(struct attach_options),
     .defaults = &defaults,

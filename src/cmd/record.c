@@ -189,7 +189,8 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->waiting = o->waiting;
     session->no_native = !o->native;
     session->perf.no_kernel = !o->kernel;
-    int rc = parse_events(&o->events, &session->perf, err);
+    session->rss_rate = o->rss_rate;
+    int rc = o->samples ? parse_events(&o->events, &session->perf, err) : 0;
     if (rc)
         return rc;
     struct progress progress = {.shared = session->launch && isatty(STDOUT_FILENO)};

@@ -9,7 +9,8 @@ struct record_options {
     const char *output, *html;
     struct option_list events;
     uint64_t rate, duration;
-    bool force, wall, kernel, symbols, debuginfod, quiet, gil, waiting, native;
+    bool force, wall, kernel, symbols, debuginfod, quiet, gil, waiting, native, samples;
+    uint64_t rss_rate;
     bool live;
     const char *live_bind, *redis;
     uint64_t live_port, live_linger, interval, limit;
@@ -17,8 +18,8 @@ struct record_options {
 
 #define RECORD_DEFAULTS                                                                            \
     {                                                                                              \
-        .rate = 499, .kernel = true, .symbols = true, .native = true, .interval = 20000000000ull,  \
-        .limit = 20                                                                                \
+        .rate = 499, .kernel = true, .symbols = true, .native = true, .samples = true,             \
+        .interval = 20000000000ull, .limit = 20                                                    \
     }
 
 #define RECORD_OPTIONS(type, at)                                                                   \
@@ -54,6 +55,20 @@ struct record_options {
          .default_text = "cpu",                                                                    \
          .help = "Sample on this event: cpu, cycles, cache-misses, page-faults, a tracepoint; "    \
                  "several separated by commas. With :u or :k one side only, with @N every N-th."}, \
+        {"samples",                                                                                \
+         0,                                                                                        \
+         OPTION_FLAG_AT(type, at.samples),                                                         \
+         .negatable = true,                                                                        \
+         .group = "What to record",                                                                \
+         .help = "Samples of the events; without, only what else is asked for."},                  \
+        {"rss-rate",                                                                               \
+         0,                                                                                        \
+         OPTION_UNSIGNED_AT(type, at.rss_rate),                                                    \
+         .placeholder = "HZ",                                                                      \
+         .max = 1000,                                                                              \
+         .group = "What to record",                                                                \
+         .help = "Resident memory of each process as a curve, looked at so many times a "          \
+                 "second. With --heap it is there in any case."},                                  \
         {"wall", 'w', OPTION_FLAG_AT(type, at.wall), .group = "What to record",                    \
          .help = "Blocked time as well, with the stack that blocks and its cause."},               \
         {"gil", 0, OPTION_FLAG_AT(type, at.gil), .group = "Python",                                \

@@ -26,7 +26,7 @@ struct report_options {
     bool sizes, ownership, ages;
     bool under_peak; /* the calls under one peak, at `at` */
     uint64_t at;
-    const char *suppress;
+    const char *suppress, *between;
     struct peaks_options peak;
     const char *callers, *callees;
     int sort;
@@ -90,6 +90,9 @@ static const struct option options[] = {
      .help = "With --heap: what was held that long after the start. With --from and --to instead: "
              "what stacks allocated in between and had not freed at its end. With --peaks and "
              "--event N: the calls under peak N."},
+    {"between", 0, AT(TEXT, between), .placeholder = "MARK,MARK", .group = "Memory",
+     .help = "With --heap: what was allocated between two marks that the program set (sonde.mark, "
+             "sonde_mark) and not freed by the second."},
     {"sizes", 0, AT(FLAG, sizes), .group = "Memory",
      .help = "How often which sizes were asked for, in all and by stack."},
     {"ownership", 0, AT(FLAG, ownership), .group = "Memory",
@@ -325,6 +328,9 @@ static int check(const struct invocation *inv, struct error *err)
     if (o->at && (!o->heap || o->filter.from || o->filter.to))
         return error_set(err, FAULT_USAGE,
                          "--at goes with --heap, and is one instant: leave out --from and --to");
+    if (o->between && (!o->heap || o->at || o->filter.from || o->filter.to))
+        return error_set(err, FAULT_USAGE,
+                         "--between goes with --heap, and without --at, --from and --to");
     if ((o->fail_on_leak || o->suppress) && !o->leaks)
         return error_set(err, FAULT_USAGE, "--fail-on-leak and --suppress go with --leaks");
     if (o->json && o->csv)
@@ -340,20 +346,24 @@ static int check(const struct invocation *inv, struct error *err)
 /* What the views of memory need beside what the recording has. */
 static int prepare(struct report_options *o, struct profile *p, const char *file, struct error *err)
 {
+    int rc = 0;
     if (of_heap(o) && !heap_recorded(p))
         return heap_missing(p, file, err);
     if (of_peak(o)) {
         char *end;
         uint64_t number = strtoull(o->filter.events.data[0], &end, 10);
-        int rc = *end ? error_set(err, FAULT_USAGE,
-                                  "with --peaks, --event takes the number of a peak, not \"%s\"",
-                                  o->filter.events.data[0])
-                      : heap_hold_peak(p, &o->peak, number, &o->at, err);
+        rc = *end ? error_set(err, FAULT_USAGE,
+                              "with --peaks, --event takes the number of a peak, not \"%s\"",
+                              o->filter.events.data[0])
+                  : heap_hold_peak(p, &o->peak, number, &o->at, err);
         if (rc)
             return rc;
         o->under_peak = true;
         o->filter.events.len = 0; /* it was no event's name */
     }
+    rc = o->between ? heap_between(p, o->between, &o->filter.from, &o->filter.to, err) : 0;
+    if (rc)
+        return rc;
     if (of_span(o))
         heap_hold(p, o->filter.from, o->at ? o->at : o->filter.to);
     if (o->ownership)
@@ -371,8 +381,10 @@ static int run(struct invocation *inv)
     if (rc)
         return rc;
     profile_init(&profile);
-    struct load_options load = {
-        .from = o->filter.from, .to = o->filter.to, .hide_interpreter = !o->filter.interpreter};
+    struct load_options load = {.from = o->filter.from,
+                                .to = o->filter.to,
+                                .hide_interpreter = !o->filter.interpreter,
+                                .keep_spans = o->between != NULL};
     rc = reading_open(inv->argv[0], NULL, &load, &profile, &inv->error);
     if (!rc && o->calls && !calls_recorded(&profile))
         rc = error_set(&inv->error, FAULT_MISSING,

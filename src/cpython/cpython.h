@@ -1,5 +1,5 @@
 /*
- * Reading a CPython interpreter (3.6 to 3.13) from its memory: which version it is, its threads,
+ * Reading a CPython interpreter (3.6 to 3.14) from its memory: which version it is, its threads,
  * who holds the GIL, the frames of a thread, and what a code object is called. The same code serves
  * the collector, which reads another process, and the agent, which reads its own in a signal
  * handler: nothing here allocates, locks, prints or calls into Python.
@@ -78,7 +78,7 @@ enum cpython_fault {
     CPYTHON_NOT_PYTHON = -1,    /* the module has no interpreter in it */
     CPYTHON_NO_VERSION = -2,    /* an interpreter, but of which version cannot be seen */
     CPYTHON_TOO_OLD = -3,       /* before 3.6 */
-    CPYTHON_TOO_NEW = -4,       /* after 3.13 */
+    CPYTHON_TOO_NEW = -4,       /* after 3.14 */
     CPYTHON_PRERELEASE = -5,    /* an alpha or beta, whose layout is nobody's */
     CPYTHON_DEBUG_BUILD = -6,   /* built with Py_DEBUG or Py_REF_DEBUG */
     CPYTHON_FREE_THREADED = -7, /* built without a GIL */

@@ -1,7 +1,7 @@
 /*
  * The table of layouts. Rows are sorted by version; a row holds until the next one. Sources: the
- * headers of each release. 3.13 describes itself (see describe.c); its row serves for what
- * its own description leaves out.
+ * headers of each release. From 3.13 on they describe themselves (see describe.c); the rows serve
+ * for what the descriptions leave out.
  */
 #include "cpython/layout.h"
 
@@ -72,7 +72,7 @@ static const struct layout table[] = {
      .thread_ident = 176, .frame_lasti = 96, .frame_gen = 88,
      .code_flags = 36, .code_first = 40, .code_bytes = 48, .code_filename = 104, .code_name = 112,
      .code_table = 120},
-    {.minor = 11, .micro = 0, .entry = LAYOUT_ENTRY_FLAG, FRAME_STACKS,
+    {.minor = 11, .micro = 0, .entry = LAYOUT_ENTRY_FLAG, FRAME_STACKS, .owner_last = 3,
      .runtime_head = 40, .runtime_current = 576, .runtime_tss = 592,
      .interp_next = 0, .interp_id = 48, .interp_threads = 16, .interp_modules = 888,
      .interp_gil = NONE, .gil_holder = NONE, .gil_locked = NONE,
@@ -81,7 +81,7 @@ static const struct layout table[] = {
      .thread_chunk = 296, .thread_top = 304,
      .frame_back = 48, .frame_code = 32, .frame_owner = 69, .frame_entry = 68, .gen_frame = 80,
      .code_first = 72, .code_units = 184, .text_ascii = 48, .text_compact = 72},
-    {.minor = 12, .micro = 0, .entry = LAYOUT_ENTRY_SHIM, FRAME_STACKS,
+    {.minor = 12, .micro = 0, .entry = LAYOUT_ENTRY_SHIM, FRAME_STACKS, .owner_last = 3,
      .runtime_head = 40, .runtime_current = NONE, .runtime_tss = 1544,
      .interp_next = 0, .interp_id = 8, .interp_threads = 72, .interp_modules = 944,
      .interp_gil = 384, .gil_holder = 8, .gil_locked = 16,
@@ -90,7 +90,7 @@ static const struct layout table[] = {
      .thread_chunk = 232, .thread_top = 240,
      .frame_back = 8, .frame_code = 0, .frame_owner = 70, .frame_entry = NONE, .gen_frame = 72,
      .code_first = 68, .code_units = 192, .text_ascii = 40, .text_compact = 56},
-    {.minor = 13, .micro = 0, .entry = LAYOUT_ENTRY_SHIM, FRAME_STACKS,
+    {.minor = 13, .micro = 0, .entry = LAYOUT_ENTRY_SHIM, FRAME_STACKS, .owner_last = 3,
      .runtime_head = 632, .runtime_current = NONE, .runtime_tss = 2160,
      .interp_next = 7264, .interp_id = 7272, .interp_threads = 7344, .interp_modules = 7656,
      .interp_gil = 16, .gil_holder = 8, .gil_locked = 16,
@@ -99,6 +99,16 @@ static const struct layout table[] = {
      .thread_chunk = 232, .thread_top = 240,
      .frame_back = 8, .frame_code = 0, .frame_owner = 70, .frame_entry = NONE, .gen_frame = 72,
      .code_first = 68, .code_units = 200, .text_ascii = 40, .text_compact = 56},
+    /* As 3.13, but for what it says itself, which is all that matters. */
+    {.minor = 14, .micro = 0, .entry = LAYOUT_ENTRY_SHIM, FRAME_STACKS, .owner_last = 4,
+     .runtime_head = 632, .runtime_current = NONE, .runtime_tss = NONE,
+     .interp_next = 7264, .interp_id = 7272, .interp_threads = 7344, .interp_modules = 7656,
+     .interp_gil = 16, .gil_holder = 8, .gil_locked = 16,
+     .thread_frame = 72, .cframe_frame = NONE, .cframe_prev = NONE,
+     .thread_ident = 152, .thread_native = 160,
+     .thread_chunk = 232, .thread_top = 240,
+     .frame_back = 8, .frame_code = 0, .frame_owner = 74, .frame_entry = NONE, .gen_frame = 72,
+     .code_first = 68, .code_units = 208, .text_ascii = 40, .text_compact = 56},
 };
 /* clang-format on */
 

@@ -37,6 +37,7 @@ struct layout {
     uint8_t minor, micro;                            /* the row holds from 3.minor.micro on */
     uint8_t lines, entry;                            /* enum cpython_lines, enum layout_entry */
     uint8_t lasti_scale;                             /* bytes per unit of frame.lasti */
+    uint8_t owner_last;                              /* the largest that frame.owner can be */
     uint32_t runtime_head, runtime_current;          /* _PyRuntime: interpreters, GIL's holder */
     uint32_t runtime_tss;                            /* key of this thread's state */
     uint32_t interp_next, interp_id, interp_threads; /* PyInterpreterState */
@@ -78,7 +79,7 @@ const struct layout *layout_find(unsigned minor, unsigned micro);
 
 /* The oldest and the newest supported 3.x. */
 #define LAYOUT_MINOR_FIRST 6
-#define LAYOUT_MINOR_LAST 13
+#define LAYOUT_MINOR_LAST 14
 
 /* Whether the offsets fit the buffers that walks read into: what a process says of itself may not.
  */

@@ -17,7 +17,7 @@ const char *cpython_fault_text(int fault)
         [-CPYTHON_NOT_PYTHON] = "is not a CPython interpreter",
         [-CPYTHON_NO_VERSION] = "is a CPython whose version cannot be seen",
         [-CPYTHON_TOO_OLD] = "is a CPython before 3.6, which is not supported",
-        [-CPYTHON_TOO_NEW] = "is a CPython after 3.13, which this version of sonde does not know",
+        [-CPYTHON_TOO_NEW] = "is a CPython after 3.14, which this version of sonde does not know",
         [-CPYTHON_PRERELEASE] = "is an alpha or beta of CPython; use a release",
         [-CPYTHON_DEBUG_BUILD] = "is a debug build of CPython; use a release build",
         [-CPYTHON_FREE_THREADED] =

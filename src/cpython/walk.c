@@ -12,6 +12,9 @@
 
 enum owner { OWNER_THREAD, OWNER_GENERATOR, OWNER_OBJECT, OWNER_C_STACK };
 
+/* From 3.14 on the reference to the code says in its lowest bits how it is counted. */
+#define TAGS 3ull
+
 struct walk {
     const struct cpython *py;
     struct reader reader;
@@ -50,7 +53,7 @@ static bool read_frame(struct walk *w, uint64_t address, const uint8_t *bytes,
                        struct cpython_frame *frame)
 {
     const struct layout *l = &w->py->layout;
-    *frame = (struct cpython_frame){.code = word_of(bytes, l->frame_code)};
+    *frame = (struct cpython_frame){.code = word_of(bytes, l->frame_code) & ~TAGS};
     if (!address_is_sane(frame->code) || !read_lasti(l, bytes, frame->code, &frame->lasti))
         return false;
     if (l->frame_gen != LAYOUT_ABSENT)
@@ -81,10 +84,10 @@ static enum cpython_reason step(struct walk *w, uint64_t *address)
         w->top_back = back;
         w->top_code = word_of(bytes, l->frame_code);
     }
-    if (owner > OWNER_C_STACK || (owner == OWNER_C_STACK && l->entry != LAYOUT_ENTRY_SHIM) ||
+    if (owner > l->owner_last || (owner >= OWNER_C_STACK && l->entry != LAYOUT_ENTRY_SHIM) ||
         (l->entry == LAYOUT_ENTRY_FLAG && bytes[l->frame_entry] > 1) || !is_frame_object(w, bytes))
         return CPYTHON_IMPOSSIBLE;
-    bool entry = owner == OWNER_C_STACK;
+    bool entry = owner >= OWNER_C_STACK;
     if (!entry) {
         if (w->count == w->max)
             return CPYTHON_DEPTH;

@@ -48,7 +48,7 @@ enum trace_flag {
     TRACE_HOOK_REFUSED = 2,    /* the interpreter did not take the hook */
     TRACE_NAMES_FULL = 4,      /* some functions have no name: id 0 */
     TRACE_LINES_FULL = 8,      /* some lines were not counted */
-    TRACE_THREADS_UNSEEN = 16, /* threads of Python that could not be hooked */
+    TRACE_THREADS_UNSEEN = 16, /* C code started threads, which could not be watched */
 };
 
 enum trace_name_kind {

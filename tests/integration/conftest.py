@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from runs import Harness, Recording, run
+from runs import Harness, Recording, clean_environment, run
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -67,10 +67,7 @@ def needed_commands(request):
 
 @pytest.fixture
 def environment(tmp_path):
-    """No settings but the test's own; colours off; nothing of the user's folders."""
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("SONDE_", "XDG_", "CPUPROFILE", "HEAPPROFILE", "LD_"))}
-    return {**kept, "SONDE_CONF": "", "HOME": str(tmp_path), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
+    return clean_environment(tmp_path)
 
 
 @pytest.fixture

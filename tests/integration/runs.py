@@ -2,6 +2,7 @@
 them; and the comparison of a program under sonde with itself alone that every fault of a target is
 tested with."""
 
+import concurrent.futures
 import json
 import math
 import os
@@ -10,6 +11,13 @@ import subprocess
 import time
 
 TIMEOUT = 60
+
+
+def clean_environment(home):
+    """No settings but the test's own; colours off; nothing of the user's folders."""
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("SONDE_", "XDG_", "CPUPROFILE", "HEAPPROFILE", "LD_"))}
+    return {**kept, "SONDE_CONF": "", "HOME": str(home), "LC_ALL": "C.UTF-8", "NO_COLOR": "1"}
 
 
 class Run:
@@ -158,6 +166,7 @@ class Harness:
         self.options = options
         self.timeout = timeout
         self.more = more
+        self.recording = None  # that check() made
 
     def alone(self):
         return run(self.command, self.timeout, self.environment, **self.more)
@@ -173,12 +182,22 @@ class Harness:
         """Of a new recording."""
         return self.record().report()
 
-    def check(self):
+    def both(self, together):
+        """The program alone and recorded; at the same time, if it does not matter how long it takes."""
+        if not together:
+            return self.alone(), self.record()
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            alone = pool.submit(self.alone)
+            recording = self.record()
+            return alone.result(), recording
+
+    def check(self, together=False):
         """Same status, signal and output; the recording opens and accounts for every event.
 
-        Returns the report, for what the test has to say beyond that.
+        Returns the report, for what the test has to say beyond that; self.recording is what it is of.
         """
-        alone, recording = self.alone(), self.record()
+        alone, recording = self.both(together)
+        self.recording = recording
         under = recording.made
         assert under.status == alone.status, (alone, under)
         assert under.stdout == alone.stdout, (alone, under)

@@ -1,19 +1,17 @@
 """Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
-import pathlib
-import subprocess
-
 import pytest
 
-from pythons import FOUND, check_quiet, folded, minor, name_of, python, script, some_python
+from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
+                     some_python)
 from runs import Recording
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
 
 def test_shares_and_lines(harness, python, script):
-    """60, 30 and 10 in a hundred; in turns, since the machine is not equally fast all the time, of
+    """60, 30 and 10 in a hundred; in short turns, since the machine is not equally fast all the time, of
     changing length, so as not to keep step with the samples."""
     app = script("""
         class Work:
@@ -30,8 +28,8 @@ def test_shares_and_lines(harness, python, script):
 
         def main():
             work = Work()
-            for i in range(250):
-                n = 500 + 137 * i % 1000
+            for i in range(600):
+                n = 100 + 137 * i % 200
                 work.sixty(n)
                 work.thirty(n)
                 ten(n)
@@ -191,7 +189,7 @@ def test_multiprocessing(harness, some_python, script, method):
 
 
         def work(n):
-            return spin(800000) + n
+            return spin(500000) + n
 
 
         if __name__ == "__main__":
@@ -257,7 +255,7 @@ def test_exec_from_python(harness, some_python, script):
         os.execvp("sh", ["sh", "-c", "exit 5"])
         """)
     run = harness(some_python, app, "25", options=["--rate", "5000"])
-    assert run.check() and run.record().made.status == 5
+    assert run.check() and run.recording.made.status == 5
 
 
 ENDINGS = {
@@ -280,7 +278,7 @@ def test_endings(harness, some_python, script, ending):
     text, status = ENDINGS[ending]
     run = harness(some_python, script(text), options=["--rate", "1000"])
     report = run.check()
-    assert run.record().made.status == status
+    assert run.recording.made.status == status
     assert report.share("spin") > 5
     check_quiet(report)
 
@@ -337,7 +335,8 @@ def test_output_of_standard_tests(harness, some_python):
                 "suite = unittest.defaultTestLoader.loadTestsFromModule(m)\n"
                 "r = unittest.TextTestRunner(stream=open('/dev/null', 'w')).run(suite)\n"
                 "print(r.testsRun, len(r.failures), len(r.errors))\n")
-        harness(some_python, "-c", code, options=["--rate", "1000"], timeout=120).check()
+        harness(some_python, "-c", code, options=["--rate", "1000"],
+                timeout=120).check(together=True)
 
 
 def test_writes_stay_whole(harness, some_python, script, tmp_path):
@@ -399,48 +398,8 @@ def test_terminated_workers(harness, some_python, script):
     assert len(report.processes) == 4 and report.share("work") > 20
 
 
-EMBEDDED = r"""
-#include <Python.h>
-#include <pthread.h>
-
-static void *other(void *unused)
-{
-    PyGILState_STATE s = PyGILState_Ensure();
-    PyRun_SimpleString("from_c()");
-    PyGILState_Release(s);
-    return unused;
-}
-
-int main(void)
-{
-    setenv("PYTHONHOME", HOME, 1);
-    Py_Initialize();
-    PyRun_SimpleString("def spin(n):\n    t = 0\n    for i in range(n):\n        t += i & 7\n    return t\n"
-                       "def inside():\n    for _ in range(30):\n        spin(20000)\n"
-                       "def from_c():\n    for _ in range(30):\n        spin(20000)\n");
-    PyRun_SimpleString("inside()");
-    PyThreadState *main_thread = PyEval_SaveThread();
-    pthread_t thread;
-    pthread_create(&thread, NULL, other, NULL);
-    pthread_join(thread, NULL);
-    PyEval_RestoreThread(main_thread);
-    return Py_FinalizeEx() < 0;
-}
-"""
-
-
 def test_embedded(harness, python, tmp_path):
     """A program of another name with libpython in it, and a thread that C code started."""
-    asked = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'), "
-                            "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'))"],
-                           capture_output=True, text=True, check=True).stdout.split()
-    source, program = tmp_path / "host.c", tmp_path / "host"
-    source.write_text(EMBEDDED)
-    home = pathlib.Path(python).parent.parent
-    built = subprocess.run(["cc", "-O1", f'-DHOME="{home}"', f"-I{asked[0]}", source, f"-L{asked[1]}",
-                            f"-Wl,-rpath,{asked[1]}", f"-lpython{asked[2]}", "-lpthread", "-lm",
-                            "-o", program], capture_output=True, text=True)
-    if built.returncode:
-        pytest.skip(f"{name_of(python)} cannot be embedded here: {built.stderr.splitlines()[0]}")
+    program = embedded(python, tmp_path)
     report = harness(program, options=["--rate", "997", "--python"]).check()
     assert report.share("inside") > 8 and report.share("from_c") > 8, report.answer

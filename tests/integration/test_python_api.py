@@ -10,7 +10,8 @@ import textwrap
 
 import pytest
 
-from runs import Recording, run
+from pythons import folded
+from runs import Recording, run, wait_until
 from test_trace import FOUND, calls, count, lines, name_of, trace_of
 
 SOME = [path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))]
@@ -127,6 +128,73 @@ def test_samples_and_snapshot(app, python, recording, tmp_path):
     """)
     assert recording(tmp_path / "spin.sonde").report().share("spin") > 60
     assert recording(tmp_path / "early.sonde").report().share("spin") > 60
+
+
+OPTIONS = """
+    import sonde, sys, zlib
+    def busy_part():
+        for _ in range(20):
+            zlib.compress(bytes(range(256)) * 1200, 9)
+        kept.append(bytearray(b"x") * (40 << 20))
+    kept = []
+    with sonde.profile("made.sonde", **eval(sys.argv[1])):
+        busy_part()
+"""
+
+
+def curves(recording):
+    """{name: values} of what is drawn over time."""
+    found = {}
+    for event in trace_of(recording):
+        if event["ph"] == "C":
+            found.setdefault(event["name"], []).append(event["args"]["value"])
+    return found
+
+
+def test_options(app, recording, tmp_path):
+    """Which frames, whether there are samples at all, and how often memory is looked at."""
+    python = SOME[0]
+    stacks = {}
+    for what in ("python", "native", "both"):
+        app(python, OPTIONS, f"dict(what={what!r}, rss_hz=0)")
+        made = recording(tmp_path / "made.sonde")
+        stacks[what] = folded(made)
+        assert "rss" not in curves(made)
+
+    def share(what, name):
+        return sum(count for frames, count in stacks[what]
+                   if any(frame.startswith(name) for frame in frames))
+    assert share("both", "busy_part") > 5 and share("both", "deflate") > 5, stacks["both"]
+    assert share("python", "busy_part") > 5 and not share("python", "deflate"), stacks["python"]
+    assert share("native", "deflate") > 5 and not share("native", "busy_part"), stacks["native"]
+
+    app(python, OPTIONS, "dict(stacks=False, rss_hz=200, trace=True)")
+    made = recording(tmp_path / "made.sonde")
+    assert count(calls(made), "busy_part") == 1
+    assert made.report(status=None).profiler["generated"] == 0
+    resident = curves(made)["rss"]
+    assert max(resident) - min(resident) > 35 << 20, resident
+    said = app(python, "import sonde\nsonde.Profiler(rss_hz=5000)\n", status=1)
+    assert "rss_hz is a whole number up to 1000" in said.stderr
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_killed_at_once(app, python, recording, tmp_path, trace):
+    """The recording of a program that does not live to end it is whole."""
+    app(python, f"""
+        import os, signal, sonde
+        def f():
+            return 1
+        sonde.Profiler("killed.sonde", trace={trace}).start()
+        f()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """, status=137)
+    made = recording(tmp_path / "killed.sonde")
+    wait_until(lambda: made.report(status=None).facts("run")["complete"] == "yes")
+    report = made.report(status=None)
+    assert len(report.processes) == 1 and report.processes[0]["status"] is not None
+    if trace:
+        assert count(calls(made), "f") == 1
 
 
 def test_main_module(app, python, environment, root, sonde_path, recording, tmp_path):

@@ -36,9 +36,10 @@ def test_a_large_list_at_its_line(harness, python, script):
         """)
     run = harness(python, app, options=["--heap"])
     report = run.check()
-    recording = run.record()
-    assert abs(held(recording)["make"] - 152.6 * MIB) < MIB
-    assert held(recording)["outer"] >= held(recording)["make"]
+    recording = run.recording
+    bytes_of = held(recording)
+    assert abs(bytes_of["make"] - 152.6 * MIB) < MIB
+    assert bytes_of["outer"] >= bytes_of["make"]
     at = lines(recording, "make")
     assert max(at, key=at.get) == 10 and abs(at[10] - 152.6 * MIB) < MIB, at
     assert report.profiler["lost"] == 0
@@ -114,9 +115,9 @@ def test_each_object(harness, some_python, script):
         """)
     run = harness(some_python, app, options=["--heap", "--pymalloc"])
     run.check()
-    taken = held(run.record(), "heap:allocated")
+    taken = held(run.recording, "heap:allocated")
     assert 30000 * 32 < taken["nodes"] < 30000 * 250, taken["nodes"]
-    peak = held(run.record())["nodes"]
+    peak = held(run.recording)["nodes"]
     assert 20000 * 32 < peak < 20000 * 120, peak
 
 
@@ -160,7 +161,7 @@ def test_a_pool_of_sixteen(harness, some_python, script):
     run = harness(some_python, app, options=["--heap"], timeout=120)
     report = run.check()
     assert len(report.processes) == 17
-    tree = held(run.record(), "heap:tree-peak")
+    tree = held(run.recording, "heap:tree-peak")
     assert abs(tree["work"] - 16 * (4 << 20)) < 0.03 * 16 * (4 << 20), tree["work"]
 
 
@@ -192,3 +193,41 @@ def test_threads_of_python(harness, some_python, script, tmp_path):
     picture = tmp_path / "threads.svg"
     recording.show("--kind", "threads", "-o", picture, command="graph")
     assert "<svg" in picture.read_text()
+
+
+def test_what_grew_between_two_marks(harness, some_python, script, root):
+    """As a difference of two snapshots of tracemalloc: what came between and is still there."""
+    app = script("""
+        import sys
+        sys.path.insert(0, %r)
+        import sonde
+
+        kept = []
+
+
+        def before():
+            kept.append(bytearray(3 << 20))
+
+
+        def grows():
+            kept.append(bytearray(2 << 20))
+            bytearray(7 << 20)
+
+
+        def after():
+            kept.append(bytearray(5 << 20))
+
+
+        before()
+        sonde.mark("one")
+        grows()
+        sonde.mark("two")
+        after()
+        """ % str(root / "python"))
+    recording = harness(some_python, app, options=["--heap"]).record()
+    rows = recording.show("--heap", "--between", "one,two", "--json").json["sections"]
+    at = {row["name"]: row["total"] for row in rows["functions"]["rows"]}
+    assert abs(at["grows"] - (2 << 20)) < 4096, at
+    assert "before" not in at and "after" not in at, at
+    said = recording.show("--heap", "--between", "two,one", status=None)
+    assert said.status == 1 and 'no mark "one" after the first' in said.stderr, said

@@ -2,12 +2,14 @@
 the kernel's part, extensions that call back, and processes that run already."""
 
 import os
+import re
 import shutil
 import subprocess
 
 import pytest
 
-from pythons import FOUND, folded, minor, name_of, python, script, some_python
+from pythons import (FOUND, everywhere, folded, minor, name_of, python, script,
+                     some_python)
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
@@ -36,25 +38,27 @@ def names(recording):
     return {row["name"] for row in rows}
 
 
-def test_blocked_threads(harness, python, script):
-    app = script("""
-        import threading, time
+BLOCKED = """
+    import threading, time
 
 
-        def nap():
-            time.sleep(0.3)
+    def nap():
+        time.sleep(0.3)
 
 
-        def doze():
-            for _ in range(3):
-                nap()
+    def doze():
+        for _ in range(3):
+            nap()
 
 
-        t = threading.Thread(target=doze)
-        t.start()
-        t.join()
-        """)
-    recording = harness(python, app, options=["--wall"]).record()
+    t = threading.Thread(target=doze)
+    t.start()
+    t.join()
+    """
+
+
+def test_blocked_threads(everywhere, python):
+    recording = everywhere(BLOCKED, "--wall")[python]
     waited = slept(recording)
     assert 0.8e9 < waited["nap"] < 1.6e9 and waited["doze"] == waited["nap"], waited
     lock = folded(recording, "--event", "off-cpu:lock")
@@ -122,28 +126,29 @@ def test_only_the_holder(harness, some_python, script):
     assert total(only, "inside", "spin") > 0.9 * total(everything, "inside", "spin") / 2
 
 
-def test_names_of_threads(harness, python, script):
-    app = script("""
-        import threading, time
+NAMED = """
+    import threading, time
 
 
-        class Mine(threading.Thread):
-            def __init__(self):
-                self.first = 1
-                super().__init__(name="größer")
+    class Mine(threading.Thread):
+        def __init__(self):
+            self.first = 1
+            super().__init__(name="größer")
 
-            def run(self):
-                time.sleep(0.9)
+        def run(self):
+            time.sleep(0.9)
 
 
-        threads = [Mine(), threading.Thread(target=time.sleep, args=(0.9,), name="worker 7")]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        """)
-    recording = harness(python, app).record()
-    assert names(recording) == {"MainThread", "größer", "worker 7"}
+    threads = [Mine(), threading.Thread(target=time.sleep, args=(0.9,), name="worker 7")]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    """
+
+
+def test_names_of_threads(everywhere, python):
+    assert names(everywhere(NAMED)[python]) == {"MainThread", "größer", "worker 7"}
 
 
 ASYNC = """
@@ -351,7 +356,7 @@ def attached(sonde, recording, started, tmp_path):
     def call(path, app, *options):
         process = started([path, app], stdout=subprocess.PIPE)
         process.stdout.readline()
-        made = sonde("attach", "-o", tmp_path / "attach.sonde", "--duration", "1200ms",
+        made = sonde("attach", "-o", tmp_path / "attach.sonde", "--duration", "700ms",
                      "--rate", "997", *options, process.pid)
         assert made.status == 0, made
         assert process.poll() is None
@@ -369,6 +374,20 @@ def test_attach(attached, python, script):
         0.75 * whole > 10, stacks[:5]
     assert 1.5 < total(stacks, "one") / total(stacks, "two") < 6
     assert "MainThread" in names(recording)
+
+
+def test_attach_with_pauses(attached, some_python, script):
+    """The thread is stopped for each sample, which then is never another moment's; not for long."""
+    recording, _ = attached(some_python, script(ENDLESS), "--pause")
+    stacks = folded(recording)
+    whole = sum(count for _, count in stacks)
+    known = total(stacks, "<module>", "one", "spin") + total(stacks, "<module>", "two", "spin")
+    assert known > 0.75 * whole > 10, stacks[:5]
+    said = next(note for note in recording.report().notes if "threads were stopped" in note)
+    stops, longest, _, over, missed = map(int, re.findall(r"[0-9]+(?= samples| us| ms in| stops| did)",
+                                                          said))
+    assert stops > 0.9 * (stops + missed) > 9, said
+    assert over <= 0.02 * stops, said  # the collector itself may have to wait for a CPU
 
 
 def test_attach_to_the_blocked(attached, some_python, script):

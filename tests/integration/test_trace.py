@@ -1,41 +1,22 @@
 """Traced calls and counted lines of Python: the same numbers as cProfile and sys.settrace give, for
 all threads and processes, on every version; and programs that notice nothing of it."""
 
-import glob
 import json
 import os
-import pathlib
+import re
 import subprocess
 import textwrap
 
 import pytest
 
-FOUND = sorted(path for path in ["/usr/bin/python3.11", *glob.glob(os.path.join(
-    os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions/3.*/bin/python3"))]
-    if os.access(path, os.X_OK))
-
-
-def minor(path):
-    return 11 if path == "/usr/bin/python3.11" else int(pathlib.Path(path).parts[-3].split(".")[1])
-
+from pythons import FOUND, embedded, minor, name_of, some_python
 
 FOUND = [path for path in FOUND if minor(path) >= 8]
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
 
-def name_of(path):
-    return "debian-3.11" if path == "/usr/bin/python3.11" else pathlib.Path(path).parts[-3]
-
-
 @pytest.fixture(params=FOUND, ids=name_of)
 def python(request):
-    return request.param
-
-
-@pytest.fixture(params=[path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))],
-                ids=name_of)
-def some_python(request):
-    """For what differs little from version to version."""
     return request.param
 
 
@@ -258,7 +239,7 @@ def test_threads(harness, python, script):
 
 
 def test_processes(harness, python, script):
-    """os.fork, and multiprocessing by fork and by spawn: each in one recording."""
+    """os.fork, and multiprocessing by fork, by spawn and by a server: each in one recording."""
     made = record(harness, [python, script("""
         import multiprocessing, os, sys
         def leaf(n):
@@ -272,17 +253,27 @@ def test_processes(harness, python, script):
                     work(10)
                     os._exit(0)
                 os.waitpid(pid, 0)
-            for method in ("fork", "spawn"):
+            for method in ("fork", "spawn", "forkserver"):
                 with multiprocessing.get_context(method).Pool(2) as pool:
                     assert pool.map(work, [20] * 5, chunksize=1) == [210] * 5
             work(1)
     """)], options=["--trace"])
     assert made.made.status == 0, made.made
     table = calls(made)
-    assert count(table, "work") == 3 + 10 + 1
-    assert count(table, "leaf") == 3 * 10 + 10 * 20 + 1
+    assert count(table, "work") == 3 + 15 + 1
+    assert count(table, "leaf") == 3 * 10 + 15 * 20 + 1
     assert all(row["primitive"] == row["calls"] for (_, _, name), row in table.items()
                if name in ("leaf", "work"))
+
+
+def test_embedded(harness, python, tmp_path):
+    """A program with libpython in it, and a thread that C code started, which alone runs then."""
+    program = embedded(python, tmp_path)
+    made = record(harness, [program], options=["--trace", "--python"])
+    assert made.made.status == 0, made.made
+    table = calls(made)
+    assert count(table, "inside") == 1 and count(table, "from_c") == 1, table
+    assert count(table, "spin") == 60, table
 
 
 def test_circular(harness, some_python, script):
@@ -398,6 +389,30 @@ def test_native_functions(harness):
             {"outer": 3, "inner": 12, "worker": 10, "main": 1}
         assert (table["fact"]["calls"], table["fact"]["primitive"]) == (5, 1)
         assert table["inner"]["tottime"] > table["outer"]["tottime"]
+
+
+def arcs(program, folder):
+    """Who called whom, by gprof's own file, which is taken away. How often is not: threads race."""
+    said = subprocess.run(["gprof", "-b", "-q", program, folder / "gmon.out"], capture_output=True,
+                          text=True, check=True).stdout
+    (folder / "gmon.out").unlink()
+    return set(re.findall(r"\d+ +(\w+) \[\d+\]$", said, re.M))
+
+
+@pytest.mark.parametrize("name", ["profiled", "profiled_early"])
+def test_native_functions_of_gprof(harness, name, tmp_path):
+    """Built with -pg, by mcount or __fentry__: the same counts, and what gprof itself finds stays."""
+    run = harness(name, options=["--trace"], cwd=tmp_path)
+    assert run.alone().stdout == "120\n"
+    alone = arcs(run.command[0], tmp_path)
+    made = run.record()
+    assert made.made.stdout == "120\n" and made.made.status == 0, made.made
+    assert arcs(run.command[0], tmp_path) == alone >= {"outer", "inner", "fact"}
+    table = {name: row for (_, _, name), row in calls(made).items()}
+    assert {name: table[name]["calls"] for name in ("outer", "inner", "worker", "main")} == \
+        {"outer": 3, "inner": 12, "worker": 10, "main": 1}, table
+    assert (table["fact"]["calls"], table["fact"]["primitive"]) == (5, 1)
+    assert table["inner"]["tottime"] > table["outer"]["tottime"]
 
 
 def test_graphs(harness, script, tmp_path):

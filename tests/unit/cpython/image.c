@@ -46,8 +46,13 @@ void image_init(struct image *image, unsigned minor)
     py->interpreters = IMAGE_RUNTIME;
     py->current = minor < 12 ? IMAGE_RUNTIME + 8 : 0;
     py->frame_type = IMAGE_FRAME_TYPE;
-    const struct layout *l = &py->layout;
-    image_put(image, py->interpreters, IMAGE_INTERP);
+    image_fill(image);
+}
+
+void image_fill(struct image *image)
+{
+    const struct layout *l = &image->py.layout;
+    image_put(image, image->py.interpreters, IMAGE_INTERP);
     image_put(image, IMAGE_INTERP + l->interp_threads, IMAGE_THREAD);
     image_put(image, IMAGE_THREAD + l->thread_interp, IMAGE_INTERP);
     if (l->cframe_frame != LAYOUT_ABSENT)

@@ -32,6 +32,8 @@ enum {
 
 /* An interpreter of version 3.minor with one thread and no frames. */
 void image_init(struct image *image, unsigned minor);
+/* The interpreter and its thread, where image->py says that they are. */
+void image_fill(struct image *image);
 void image_put(struct image *image, uint64_t address, uint64_t word);
 uint64_t image_get(const struct image *image, uint64_t address);
 

@@ -161,3 +161,18 @@ void interpreter_stop(struct interpreter_run *run)
     waitpid(run->pid, NULL, 0);
     fclose(run->out);
 }
+
+bool interpreter_each(const char *folder, const char *script, const char *first, const char *second,
+                      void (*check)(const char *path, struct interpreter_run *run))
+{
+    struct interpreter_list list;
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", folder, script);
+    interpreter_list(&list);
+    for (size_t i = 0; i < list.count; i++) {
+        struct interpreter_run run = interpreter_start(list.path[i], path, first, second);
+        check(list.path[i], &run);
+        interpreter_stop(&run);
+    }
+    return list.count > 0;
+}

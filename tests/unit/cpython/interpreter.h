@@ -48,4 +48,9 @@ struct interpreter_run interpreter_start(const char *path, const char *script, c
                                          const char *second);
 void interpreter_stop(struct interpreter_run *run);
 
+/* Runs folder/script with these arguments in one interpreter after the other, and calls `check`
+ * while it runs; ends it then. False if there is no interpreter. */
+bool interpreter_each(const char *folder, const char *script, const char *first, const char *second,
+                      void (*check)(const char *path, struct interpreter_run *run));
+
 #endif

@@ -97,16 +97,14 @@ static void check_process(const char *label, pid_t pid, unsigned long tid)
     interpreter_module_close(&module);
 }
 
-static void check_interpreter(const char *path)
+static void check_interpreter(const char *path, struct interpreter_run *run)
 {
-    char script[512], line[256], label[2][16];
+    char line[256], label[2][16];
     pid_t pid[2];
     unsigned long tid[2];
     size_t count = 0;
     print_message("%s\n", path);
-    snprintf(script, sizeof(script), "%s/busy.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
-    while (fgets(line, sizeof(line), run.out) && strncmp(line, "READY", 5)) {
+    while (fgets(line, sizeof(line), run->out) && strncmp(line, "READY", 5)) {
         char *at = strchr(line, ' ');
         assert_true(at && count < 2);
         snprintf(label[count], sizeof(label[0]), "%.*s", (int)(at - line), line);
@@ -116,18 +114,13 @@ static void check_interpreter(const char *path)
     assert_int_equal(count, 2);
     for (size_t i = 0; i < count; i++)
         check_process(label[i], pid[i], tid[i]);
-    interpreter_stop(&run);
 }
 
 static void test_every_interpreter(void **state)
 {
     (void)state;
-    struct interpreter_list list;
-    interpreter_list(&list);
-    if (!list.count)
+    if (!interpreter_each(script_folder, "busy.py", NULL, NULL, check_interpreter))
         skip();
-    for (size_t i = 0; i < list.count; i++)
-        check_interpreter(list.path[i]);
 }
 
 int main(int argc, char **argv)

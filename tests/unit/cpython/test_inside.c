@@ -23,13 +23,10 @@ static unsigned long number_before(const char *line, const char *word)
     return strtoul(at, NULL, 10);
 }
 
-static void check_interpreter(const char *path)
+static void check_interpreter(const char *path, struct interpreter_run *run)
 {
-    char script[512], line[512] = "";
-    snprintf(script, sizeof(script), "%s/inside.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, library, "1.0");
-    bool told = fgets(line, sizeof(line), run.out) && !strncmp(line, "OK", 2);
-    interpreter_stop(&run);
+    char line[512] = "";
+    bool told = fgets(line, sizeof(line), run->out) && !strncmp(line, "OK", 2);
     print_message("%s: %s", path, line);
     assert_true(told);
     unsigned long all = number_before(line, " walks"), complete = number_before(line, " complete");
@@ -43,12 +40,8 @@ static void check_interpreter(const char *path)
 static void test_every_interpreter(void **state)
 {
     (void)state;
-    struct interpreter_list list;
-    interpreter_list(&list);
-    if (!list.count)
+    if (!interpreter_each(script_folder, "inside.py", library, "1.0", check_interpreter))
         skip();
-    for (size_t i = 0; i < list.count; i++)
-        check_interpreter(list.path[i]);
 }
 
 int main(int argc, char **argv)

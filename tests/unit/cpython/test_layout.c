@@ -71,7 +71,7 @@ static void test_rows(void **state)
 {
     (void)state;
     assert_null(layout_find(5, 9));
-    assert_null(layout_find(14, 0));
+    assert_null(layout_find(15, 0));
     assert_int_equal(layout_find(7, 3)->runtime_current, 1392);
     assert_int_equal(layout_find(7, 4)->runtime_current, 1480);
     for (unsigned minor = LAYOUT_MINOR_FIRST; minor <= LAYOUT_MINOR_LAST; minor++) {

@@ -46,21 +46,18 @@ static size_t check_code(enum cpython_lines kind, char *line)
     return count;
 }
 
-static void check_interpreter(const char *path)
+static void check_interpreter(const char *path, struct interpreter_run *run)
 {
-    char script[512], *line = NULL;
+    char *line = NULL;
     size_t room = 0, codes = 0, instructions = 0;
     enum cpython_lines kind = CPYTHON_LINES_LNOTAB;
-    snprintf(script, sizeof(script), "%s/lines.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
-    while (getline(&line, &room, run.out) > 0) {
+    while (getline(&line, &room, run->out) > 0) {
         if (line[0] == 'K')
             kind = (enum cpython_lines)strtol(line + 2, NULL, 10);
         else if (line[0] == 'C' && ++codes)
             instructions += check_code(kind, line + 2);
     }
     free(line);
-    interpreter_stop(&run);
     print_message("%s: %zu code objects, %zu instructions\n", path, codes, instructions);
     assert_true(codes > 1200 && instructions > 50000);
 }
@@ -68,12 +65,8 @@ static void check_interpreter(const char *path)
 static void test_every_interpreter(void **state)
 {
     (void)state;
-    struct interpreter_list list;
-    interpreter_list(&list);
-    if (!list.count)
+    if (!interpreter_each(script_folder, "lines.py", NULL, NULL, check_interpreter))
         skip();
-    for (size_t i = 0; i < list.count; i++)
-        check_interpreter(list.path[i]);
 }
 
 static void test_damaged(void **state)

@@ -74,10 +74,9 @@ static void wait_ready(struct interpreter_run *run)
     usleep(50000);
 }
 
-static void check_interpreter(const char *path)
+static void check_interpreter(const char *path, struct interpreter_run *run)
 {
     static struct process_stack stack;
-    char script[512];
     struct cpython py;
     struct cpython_memory memory;
     struct interpreter_module module;
@@ -86,21 +85,19 @@ static void check_interpreter(const char *path)
     struct loop loop = {0};
     pid_t tid[PROCESS_THREADS];
     size_t compared = 0;
-    snprintf(script, sizeof(script), "%s/truth.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
-    wait_ready(&run);
-    cpython_memory_remote(&memory, run.pid, NULL);
-    assert_int_equal(interpreter_open(run.pid, &py, &memory, &module), 0);
+    wait_ready(run);
+    cpython_memory_remote(&memory, run->pid, NULL);
+    assert_int_equal(interpreter_open(run->pid, &py, &memory, &module), 0);
     assert_true(interpreter_symbol_size(&module, "_PyEval_EvalFrameDefault", &loop.start[0],
                                         &loop.size[0]));
     interpreter_symbol_size(&module, "_PyEval_EvalFrameDefault.cold", &loop.start[1],
                             &loop.size[1]);
-    ssize_t count = cpython_threads(&py, &memory, run.pid, thread, 16);
+    ssize_t count = cpython_threads(&py, &memory, run->pid, thread, 16);
     assert_int_equal(count, 9);
-    size_t stopped = process_stop(run.pid, tid);
-    process_map(run.pid, &map);
+    size_t stopped = process_stop(run->pid, tid);
+    process_map(run->pid, &map);
     for (ssize_t i = 0; i < count; i++) {
-        process_walk(&map, run.pid, (pid_t)thread[i].native_id, WINDOW, &stack);
+        process_walk(&map, run->pid, (pid_t)thread[i].native_id, WINDOW, &stack);
         compared += check_thread(&py, &memory, &thread[i], &loop, &stack);
     }
     print_message("%s: %zu of %zd threads compared\n", path, compared, count);
@@ -109,18 +106,13 @@ static void check_interpreter(const char *path)
     process_resume(tid, stopped);
     unwind_map_release(&map);
     interpreter_module_close(&module);
-    interpreter_stop(&run);
 }
 
 static void test_every_interpreter(void **state)
 {
     (void)state;
-    struct interpreter_list list;
-    interpreter_list(&list);
-    if (!list.count)
+    if (!interpreter_each(script_folder, "truth.py", NULL, NULL, check_interpreter))
         skip();
-    for (size_t i = 0; i < list.count; i++)
-        check_interpreter(list.path[i]);
 }
 
 int main(int argc, char **argv)

@@ -65,6 +65,8 @@ static void test_versions(void **state)
     make(0x030c00c1); /* a candidate has its release's layout */
     assert_int_equal(open_module(NULL), 0);
     make(0x030e00f0);
+    assert_int_equal(open_module(NULL), CPYTHON_DAMAGED); /* it does not describe itself */
+    make(0x030f00f0);
     assert_int_equal(open_module(NULL), CPYTHON_TOO_NEW);
     make(0x030d00b1);
     assert_int_equal(open_module(NULL), CPYTHON_PRERELEASE);
@@ -90,6 +92,9 @@ static void test_refusals(void **state)
     assert_int_equal(open_module("/lib/libpython3.6dm.so.1.0"), CPYTHON_DEBUG_BUILD);
     make(0x030d00f0);
     assert_int_equal(open_module("/lib/libpython3.13t.so.1.0"), CPYTHON_FREE_THREADED);
+    make(0x030e00f0);
+    assert_int_equal(open_module("/usr/local/bin/python3.14t"), CPYTHON_FREE_THREADED);
+    assert_non_null(strstr(cpython_fault_text(CPYTHON_FREE_THREADED), "free-threaded"));
     make(0x030b07f0);
     symbols[1].name = "nothing";
     assert_int_equal(open_module(NULL), CPYTHON_NO_RUNTIME);

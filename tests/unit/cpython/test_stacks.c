@@ -199,45 +199,37 @@ static void check_thread(const struct cpython *py, pid_t pid, const struct cpyth
     assert_int_equal(end.reason, truth->count > 1 ? CPYTHON_DEPTH : CPYTHON_COMPLETE);
 }
 
-static void check_interpreter(const char *path)
+static void check_interpreter(const char *path, struct interpreter_run *run)
 {
-    char script[512];
     struct truth truth;
     struct cpython py;
     struct cpython_memory memory;
     struct interpreter_module module;
     struct cpython_thread thread[THREADS];
     print_message("%s\n", path);
-    snprintf(script, sizeof(script), "%s/truth.py", script_folder);
-    struct interpreter_run run = interpreter_start(path, script, NULL, NULL);
-    read_truth(&run, &truth);
-    cpython_memory_remote(&memory, run.pid, NULL);
-    assert_int_equal(interpreter_open(run.pid, &py, &memory, &module), 0);
+    read_truth(run, &truth);
+    cpython_memory_remote(&memory, run->pid, NULL);
+    assert_int_equal(interpreter_open(run->pid, &py, &memory, &module), 0);
     /* What 3.13 says of itself is what its headers say. */
     assert_memory_equal(&py.layout, layout_find(py.minor, py.micro), sizeof(py.layout));
-    assert_int_equal(cpython_threads(&py, &memory, run.pid, thread, THREADS), truth.count);
+    assert_int_equal(cpython_threads(&py, &memory, run->pid, thread, THREADS), truth.count);
     for (size_t i = 0; i < truth.count; i++) {
         size_t t = 0;
         while (t < truth.count && truth.thread[t].tid != (long)thread[i].native_id)
             t++;
         assert_true(t < truth.count);
         assert_false(thread[i].has_gil);
-        check_thread(&py, run.pid, &thread[i], &truth.thread[t]);
+        check_thread(&py, run->pid, &thread[i], &truth.thread[t]);
     }
     interpreter_module_close(&module);
-    interpreter_stop(&run);
     release_truth(&truth);
 }
 
 static void test_every_interpreter(void **state)
 {
     (void)state;
-    struct interpreter_list list;
-    interpreter_list(&list);
-    if (!list.count)
+    if (!interpreter_each(script_folder, "truth.py", NULL, NULL, check_interpreter))
         skip();
-    for (size_t i = 0; i < list.count; i++)
-        check_interpreter(list.path[i]);
 }
 
 int main(int argc, char **argv)
