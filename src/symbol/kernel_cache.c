@@ -41,12 +41,15 @@ static void add_stretch(struct text *head, uint64_t start, uint64_t size)
 /* Lines of /proc/modules: name, size, users, who, state, address. */
 static void add_modules(struct text *head, const char *modules)
 {
-    for (const char *line = modules; line && *line;) {
-        unsigned long long size, start;
-        if (sscanf(line, "%*255s %llu %*s %*s %*s %llx", &size, &start) == 2)
-            add_stretch(head, start, size);
-        line = strchr(line, '\n');
-        line += line != NULL;
+    for (const char *line = modules; *line;) {
+        const char *end = line + strcspn(line, "\n"),
+                   *size = memchr(line, ' ', (size_t)(end - line));
+        const char *start = size;
+        for (int word = 1; start && word < 5; word++)
+            start = memchr(start + 1, ' ', (size_t)(end - start - 1));
+        if (start)
+            add_stretch(head, strtoull(start, NULL, 16), strtoull(size, NULL, 10));
+        line = end + (*end == '\n');
     }
 }
 
