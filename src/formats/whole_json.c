@@ -2,9 +2,12 @@
 #include "base/json.h"
 #include "formats/format.h"
 
-static const char *const kinds[] = {"elf", "kernel", "vdso", "jit", "python", "unknown"};
+static const char *const kinds[] = {"elf", "kernel", "vdso", "jit", "python", "unknown", "span"};
 static const char *const units[] = {"count", "ns", "bytes"};
 static const char *const reasons[] = {"ring-full", "throttled", "unreadable", "disk", "stopped"};
+_Static_assert(sizeof kinds / sizeof *kinds == CODE_KINDS, "a kind of code has no name");
+_Static_assert(sizeof units / sizeof *units == UNIT_KINDS, "a unit has no name");
+_Static_assert(sizeof reasons / sizeof *reasons == LOSS_REASONS, "a loss has no name");
 
 struct dump {
     const struct profile *p;
@@ -218,6 +221,45 @@ static void write_series(struct dump *d)
     json_end(&d->json);
 }
 
+static void write_spans(struct dump *d)
+{
+    const struct profile *p = d->p;
+    begin(d, "spans");
+    for (size_t i = 0; i < p->spans.len; i++) {
+        const struct profile_span *s = &p->spans.data[i];
+        json_open_object(&d->json);
+        json_put_uint(&d->json, "time", s->time);
+        json_put_uint(&d->json, "end", s->end);
+        put_index(d, "thread", s->thread);
+        put_index(d, "frame", s->frame);
+        json_put_uint(&d->json, "depth", s->depth);
+        json_put_bool(&d->json, "mark", s->mark);
+        json_end(&d->json);
+    }
+    json_end(&d->json);
+}
+
+static void write_heaps(struct dump *d)
+{
+    const struct profile *p = d->p;
+    begin(d, "heaps");
+    for (size_t i = 0; i < p->heaps.len; i++) {
+        const struct profile_heap *h = &p->heaps.data[i];
+        json_open_object(&d->json);
+        put_index(d, "process", h->process);
+        json_put_uint(&d->json, "time", h->time);
+        json_put_uint(&d->json, "peak", h->peak);
+        json_put_uint(&d->json, "peak_time", h->peak_time);
+        json_put_uint(&d->json, "live", h->live);
+        json_put_uint(&d->json, "live_blocks", h->live_blocks);
+        json_put_uint(&d->json, "allocations", h->allocations);
+        json_put_uint(&d->json, "frees", h->frees);
+        json_put_uint(&d->json, "lost", h->lost);
+        json_end(&d->json);
+    }
+    json_end(&d->json);
+}
+
 static void write_account(struct dump *d)
 {
     const struct profile *p = d->p;
@@ -270,7 +312,9 @@ static int json_write(const struct profile *p, const struct export_options *opti
     write_who(&d);
     write_values(&d, options->event);
     int rc = write_samples(&d, options->event, err);
+    write_spans(&d);
     write_series(&d);
+    write_heaps(&d);
     write_account(&d);
     json_end(&d.json);
     json_finish(&d.json);

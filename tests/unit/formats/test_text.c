@@ -182,12 +182,39 @@ static void test_foreign(void **state)
     }
 }
 
+/* Every kind of code has its name in the whole JSON, and spans are in it. */
+static void test_whole_json(void **state)
+{
+    (void)state;
+    struct profile p;
+    struct text out = TEXT_INIT;
+    profile_init(&p);
+    uint32_t process = profile_process_add(&p, 1, PROFILE_NONE, 0);
+    uint32_t thread = profile_thread_add(&p, process, 1, "main", 0);
+    for (int kind = 0; kind < CODE_KINDS; kind++) {
+        uint32_t module = profile_module_add(&p, (enum code_kind)kind, "x", NULL, 0);
+        uint32_t f = profile_function_add(&p, "work", "", "", 0, module);
+        *vector_push(&p.spans) = (struct profile_span){
+            .time = 5, .end = 9, .thread = thread, .frame = profile_frame_named(&p, module, f, 0)};
+    }
+    sample_write(format_find("json"), &p, NULL, &out);
+    assert_non_null(strstr(out.data, "\"kind\":\"elf\""));
+    assert_non_null(strstr(out.data, "\"kind\":\"span\""));
+    assert_non_null(strstr(out.data, "\"spans\":[{\"time\":5,\"end\":9,\"thread\":0,"));
+    text_release(&out);
+    profile_release(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_folded_written),  cmocka_unit_test(test_folded_round_trip),
-        cmocka_unit_test(test_folded_lines),    cmocka_unit_test(test_script),
-        cmocka_unit_test(test_script_variants), cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_whole_json),
+        cmocka_unit_test(test_folded_written),
+        cmocka_unit_test(test_folded_round_trip),
+        cmocka_unit_test(test_folded_lines),
+        cmocka_unit_test(test_script),
+        cmocka_unit_test(test_script_variants),
+        cmocka_unit_test(test_foreign),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
