@@ -45,6 +45,12 @@ struct column {
     bool counts; /* those of the next column */
 };
 
+/* A location of a stack, and the stack with it. */
+struct step {
+    uint64_t location;
+    uint32_t stack;
+};
+
 struct pprof_reader {
     struct import im;
     const uint8_t *start;
@@ -57,7 +63,10 @@ struct pprof_reader {
     VECTOR(uint64_t) path;   /* of the sample in hand */
     VECTOR(uint64_t) values; /* of it */
     struct map mapping_ids, function_ids, location_ids;
-    struct map named_threads; /* (process, name) -> thread without a number */
+    VECTOR(uint32_t) by_id; /* id -> location + 1, if ids are small; 0: none */
+    uint64_t largest_id;
+    VECTOR(struct step) before; /* the sample before, outermost first */
+    struct map named_threads;   /* (process, name) -> thread without a number */
     uint64_t time, duration, period, drop_frames;
     struct slice period_type;
     uint64_t labels_ignored;
@@ -156,6 +165,7 @@ static int add_location(struct pprof_reader *r, struct slice bytes, struct error
     map_put(&r->location_ids, v[LOCATION_ID], 0, r->locations.len, &added);
     if (!v[LOCATION_ID] || !added)
         return bad(r, bytes.bytes, err, "a location's id is 0 or used twice");
+    r->largest_id = v[LOCATION_ID] > r->largest_id ? v[LOCATION_ID] : r->largest_id;
     *vector_push(&r->locations) = (struct location){.bytes = bytes};
     return 0;
 }
@@ -359,16 +369,55 @@ static int push_by_name(struct pprof_reader *r, const struct places *at, uint32_
     return 0;
 }
 
+static struct location *location_of(struct pprof_reader *r, uint64_t id)
+{
+    if (r->by_id.len)
+        return id < r->by_id.len && r->by_id.data[id] ? &r->locations.data[r->by_id.data[id] - 1]
+                                                      : NULL;
+    const uint64_t *index = map_get(&r->location_ids, id, 0);
+    return index ? &r->locations.data[*index] : NULL;
+}
+
+/* Most tools number locations from 1 on: then a list finds them faster than a map. */
+static void list_locations(struct pprof_reader *r)
+{
+    uint64_t most = 4 * (uint64_t)r->locations.len + 1024;
+    if (r->largest_id >= most)
+        return;
+    r->by_id.len = (size_t)r->largest_id + 1;
+    r->by_id.data = memory_array(r->by_id.len, sizeof *r->by_id.data);
+    r->by_id.cap = r->by_id.len;
+    for (size_t id = 0; id < r->by_id.len; id++) {
+        const uint64_t *index = map_get(&r->location_ids, id, 0);
+        r->by_id.data[id] = index ? (uint32_t)*index + 1 : 0;
+    }
+}
+
+/* How many of the outermost locations are those of the sample before: their stacks are known. A
+ * location that is a whole stack by itself may stand for none. */
+static size_t known_part(const struct pprof_reader *r)
+{
+    size_t n = r->path.len, most = n < r->before.len ? n : r->before.len, same = 0;
+    if (most < 2)
+        return 0;
+    while (same < most && r->before.data[same].location == r->path.data[n - 1 - same])
+        same++;
+    return same;
+}
+
 static int build_stack(struct pprof_reader *r, const void *sample, uint32_t *stack,
                        struct error *err)
 {
     struct places at;
-    *stack = 0;
-    for (size_t i = r->path.len; i-- > 0;) {
-        uint64_t *index = map_get(&r->location_ids, r->path.data[i], 0);
-        if (!index)
+    size_t n = r->path.len, same = known_part(r);
+    *stack = same ? r->before.data[same - 1].stack : 0;
+    vector_reserve(&r->before, n);
+    r->before.len = 0;
+    for (size_t i = same; i < n; i++) {
+        uint64_t id = r->path.data[n - 1 - i];
+        struct location *l = location_of(r, id);
+        if (!l)
             return bad(r, sample, err, "a sample names a location that is not there");
-        struct location *l = &r->locations.data[*index];
         int rc = l->known && l->frame != BY_NAME ? 0 : read_location(r, l, &at, err);
         if (!rc && l->frame == BY_NAME)
             rc = is_nowhere(r, &at) ? 0 : push_by_name(r, &at, stack, err);
@@ -376,7 +425,9 @@ static int build_stack(struct pprof_reader *r, const void *sample, uint32_t *sta
             rc = import_push(&r->im, stack, l->frame, err);
         if (rc)
             return rc;
+        r->before.data[i] = (struct step){id, *stack};
     }
+    r->before.len = n;
     return 0;
 }
 
@@ -415,15 +466,17 @@ static void read_packed(const struct proto_field *f, struct cursor *out)
     *out = f->wire == PROTO_BYTES ? cursor_make(f->bytes, f->len) : cursor_make(none, 0);
 }
 
-/* Adds a repeated number, packed or single. */
+/* Adds a repeated number, packed or single; of more than a stack may have, one too many. */
 #define ADD_NUMBERS(list, field)                                                                   \
     do {                                                                                           \
         struct cursor packed;                                                                      \
+        size_t most = (field)->len < IMPORT_DEPTH_MAX ? (field)->len : IMPORT_DEPTH_MAX + 1;       \
         read_packed((field), &packed);                                                             \
+        vector_reserve(list, (list)->len + most + 1);                                              \
         if ((field)->wire == PROTO_VARINT)                                                         \
-            *vector_push(list) = (field)->value;                                                   \
-        while (cursor_left(&packed))                                                               \
-            *vector_push(list) = cursor_varint(&packed);                                           \
+            (list)->data[(list)->len++] = (field)->value;                                          \
+        for (; most && cursor_left(&packed); most--)                                               \
+            (list)->data[(list)->len++] = cursor_varint(&packed);                                  \
     } while (0)
 
 static int read_sample_fields(struct pprof_reader *r, struct slice bytes,
@@ -587,6 +640,7 @@ static int second_pass(struct pprof_reader *r, size_t len, struct error *err)
     struct cursor c = cursor_make(r->start, len);
     struct proto_field f;
     int rc = name_columns(r, err);
+    list_locations(r);
     while (!rc && proto_next(&c, &f))
         if (f.number == PROFILE_MAPPING && f.wire == PROTO_BYTES)
             rc = add_mapping(r, (struct slice){f.bytes, f.len}, err);
@@ -639,6 +693,8 @@ static int pprof_read(struct source *in, const struct import_options *options, s
     vector_release(&r.locations);
     vector_release(&r.columns);
     vector_release(&r.comments);
+    vector_release(&r.by_id);
+    vector_release(&r.before);
     vector_release(&r.path);
     vector_release(&r.values);
     map_release(&r.mapping_ids);
