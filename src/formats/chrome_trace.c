@@ -13,6 +13,7 @@
 #include "formats/chrome_trace_read.h"
 #include "formats/places.h"
 
+#define NOWHERE UINT32_MAX      /* the place of a sample without any frame */
 #define GAP_DEFAULT 10000000ull /* ns that a sample covers when its event does not say */
 
 struct open_span {
@@ -50,6 +51,8 @@ static void add_time(struct text *out, uint64_t ns)
 /* A place's name as the inside of a JSON string, put together once. */
 static const char *name_of(struct trace_writer *w, uint32_t place)
 {
+    if (place == NOWHERE)
+        return TRACE_NO_STACK;
     while (w->names.len <= place)
         *vector_push(&w->names) = NULL;
     if (!w->names.data[place]) {
@@ -124,6 +127,8 @@ static void add_stay(struct trace_writer *w, const struct stay *s, uint64_t gap)
     uint64_t start = s->start;
     size_t same = 0;
     places_path(&w->places, s->stack);
+    if (!w->places.path.len)
+        *vector_push(&w->places.path) = NOWHERE;
     if (start <= lane->end + gap)
         while (same < lane->open.len && same < w->places.path.len &&
                lane->open.data[same].place == w->places.path.data[same])
@@ -139,10 +144,8 @@ static void add_stay(struct trace_writer *w, const struct stay *s, uint64_t gap)
                                  .order = ++w->opened};
         *vector_push(&lane->open) = span;
     }
-    if (lane->open.len) {
-        lane->open.data[lane->open.len - 1].samples += s->samples;
-        lane->open.data[lane->open.len - 1].value += s->value;
-    }
+    lane->open.data[lane->open.len - 1].samples += s->samples;
+    lane->open.data[lane->open.len - 1].value += s->value;
     if (start + s->length > lane->end)
         lane->end = start + s->length;
 }

@@ -405,8 +405,9 @@ static int use_own_spans(struct trace *t, struct error *err)
             break;
         }
         uint32_t stack = s->depth ? path.data[s->depth - 1] : 0;
-        uint32_t frame = import_frame(&t->im, module, profile_text(p, s->name), "", 0, 0);
-        rc = import_push(&t->im, &stack, frame, err);
+        const char *name = profile_text(p, s->name);
+        if (s->depth || strcmp(name, TRACE_NO_STACK) != 0)
+            rc = import_push(&t->im, &stack, import_frame(&t->im, module, name, "", 0, 0), err);
         path.len = s->depth;
         *vector_push(&path) = stack;
         if (!rc && s->samples)

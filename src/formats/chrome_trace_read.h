@@ -4,6 +4,9 @@
 
 #include "formats/format.h"
 
+/* A span of ours for samples of which no frame is known. */
+#define TRACE_NO_STACK "[no stack]"
+
 int trace_detect(const uint8_t *bytes, size_t len);
 int trace_read(struct source *in, const struct import_options *options, struct profile *p,
                struct error *err);

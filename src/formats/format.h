@@ -34,6 +34,7 @@ struct import_options {
     bool keep_samples;  /* fill profile.samples, where the file has times */
     bool keep_spans;    /* and profile.spans, where it has spans */
     bool samples_apart; /* of samples only they: no sums by stack of what has a time */
+    uint64_t deadline;  /* on the clock of base/clock.h; 0: by the file's size */
 };
 
 struct format {

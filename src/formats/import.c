@@ -5,12 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void import_init(struct import *im, struct profile *p, struct source *in,
                  const struct import_options *options)
 {
     *im = (struct import){.profile = p, .source = in, .first = UINT64_MAX};
     if (options)
         im->options = *options;
+    im->deadline = im->options.deadline;
+    if (!im->deadline)
+        im->deadline = clock_now() + IMPORT_TIME_MAX + source_size(in) * IMPORT_TIME_BYTE;
     p->samples_apart = im->options.samples_apart;
 }
 
@@ -129,8 +134,21 @@ uint32_t import_frame(struct import *im, uint32_t module, const char *function, 
     return profile_frame_named(p, module, f, line);
 }
 
+/* A backstop: all that readers do is linear in the file, or bounded, and takes a fraction of this.
+ */
+static int check_time(struct import *im, struct error *err)
+{
+    if (clock_now() < im->deadline)
+        return 0;
+    return error_set(err, FAULT_LIMIT,
+                     "%s, byte %llu: reading it has taken longer than any file of its size should",
+                     source_name(im->source), (unsigned long long)source_offset(im->source));
+}
+
 int import_push(struct import *im, uint32_t *stack, uint32_t frame, struct error *err)
 {
+    if (!(im->pushes++ & 0xffff) && check_time(im, err))
+        return FAULT_LIMIT;
     if (im->profile->stacks.len >= IMPORT_STACKS_MAX)
         return import_too_many(im, "distinct stacks", IMPORT_STACKS_MAX, err);
     *stack = profile_stack_add(im->profile, *stack, frame);

@@ -16,6 +16,8 @@
 #define IMPORT_EVENTS_MAX ((size_t)256)
 #define IMPORT_NOTES_MAX ((size_t)200)
 #define IMPORT_STRING_MAX ((size_t)32768) /* longer names are cut */
+#define IMPORT_TIME_MAX 600000000000ull   /* ns for a file, and ... */
+#define IMPORT_TIME_BYTE 1000             /* ... for each byte of it */
 
 struct import {
     struct profile *profile;
@@ -26,6 +28,8 @@ struct import {
     struct map modules;   /* (path, kind) -> module */
     uint64_t first, last; /* times of samples seen; first is UINT64_MAX before any */
     bool untimed;         /* values without times came */
+    uint64_t deadline;    /* when to give up */
+    uint32_t pushes;
 };
 
 void import_init(struct import *im, struct profile *p, struct source *in,

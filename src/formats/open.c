@@ -103,8 +103,11 @@ static int read_source(struct source *in, const struct format *format,
         return refuse(in, err);
     struct import_options how = {0};
     if (options) {
-        how = (struct import_options){options->from, options->to, options->keep_samples,
-                                      options->keep_spans, options->samples_apart};
+        how = (struct import_options){.from = options->from,
+                                      .to = options->to,
+                                      .keep_samples = options->keep_samples,
+                                      .keep_spans = options->keep_spans,
+                                      .samples_apart = options->samples_apart};
         source_set_progress(in, options->progress, options->context);
     }
     struct profile fresh;

@@ -235,6 +235,11 @@ uint64_t source_offset(const struct source *s)
     return s->offset;
 }
 
+uint64_t source_size(const struct source *s)
+{
+    return s->size;
+}
+
 void source_set_progress(struct source *s,
                          void (*progress)(void *context, uint64_t done, uint64_t size),
                          void *context)

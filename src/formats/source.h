@@ -32,6 +32,7 @@ void source_free(struct source *s);
 
 const char *source_name(const struct source *s);
 uint64_t source_offset(const struct source *s); /* of the next byte */
+uint64_t source_size(const struct source *s);   /* of the file itself; 0: unknown */
 /* Called while reading with the bytes consumed of the file's own; `size` 0 if unknown. */
 void source_set_progress(struct source *s,
                          void (*progress)(void *context, uint64_t done, uint64_t size),

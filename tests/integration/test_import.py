@@ -47,6 +47,17 @@ def test_through_all(sonde, recording, tmp_path):  # noqa: F811
     assert folded(sonde, plain) == folded(sonde, recording)
 
 
+@pytest.mark.parametrize("weight", ["samples", "value"])
+@pytest.mark.parametrize("name", ["pprof", "folded", "speedscope", "chrome-trace", "perf-script"])
+def test_there_and_back(sonde, recording, tmp_path, name, weight):  # noqa: F811
+    """Through a format that holds stacks every sum comes back, to the sample."""
+    there, back = tmp_path / "there", tmp_path / "back.sonde"
+    how = ("--event", "cpu", "--weight", weight)
+    assert sonde("export", recording, "-f", name, "-o", there, *how).status == 0
+    assert sonde("import", there, "-o", back).status == 0
+    assert folded(sonde, back, "--weight", weight) == folded(sonde, recording, *how) != {}
+
+
 def test_standard_input(sonde_path, recording, tmp_path):  # noqa: F811
     done = run(["sh", "-c", f"cat '{recording}' | '{sonde_path}' export - -f folded"])
     assert done.status == 0 and "main;ns::work(int) 60\n" in done.stdout, done

@@ -331,14 +331,40 @@ static void test_malformed(void **state)
     text_release(&deep);
 }
 
+/* Whatever a file makes a reader do, there is an end to it. */
+static void test_time_is_bounded(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "a;b 1\nb;c 2\n",
+        "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":5,\"pid\":1,\"tid\":1}]}",
+        "# callgrind format\nevents: Ir\nfn=a\n1 2\n",
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct import_options options = {.deadline = 1}; /* long ago */
+        struct profile p;
+        struct error err = {0};
+        profile_init(&p);
+        assert_int_equal(sample_read(files[i], strlen(files[i]), &options, &p, &err), FAULT_LIMIT);
+        assert_non_null(strstr(err.text, "test, byte "));
+        profile_release(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_old_cpuprofile), cmocka_unit_test(test_own_trace),
-        cmocka_unit_test(test_speedscope),     cmocka_unit_test(test_chrome_trace),
-        cmocka_unit_test(test_cpuprofile),     cmocka_unit_test(test_callgrind),
-        cmocka_unit_test(test_heap),           cmocka_unit_test(test_gperftools_cpu),
-        cmocka_unit_test(test_round_trips),    cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_old_cpuprofile),
+        cmocka_unit_test(test_own_trace),
+        cmocka_unit_test(test_speedscope),
+        cmocka_unit_test(test_chrome_trace),
+        cmocka_unit_test(test_cpuprofile),
+        cmocka_unit_test(test_callgrind),
+        cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_gperftools_cpu),
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_time_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
