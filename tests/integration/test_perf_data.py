@@ -75,6 +75,37 @@ def test_counts_agree(sonde, perf, target, options):
     assert functions(sonde, path) == truth
 
 
+def test_perf_report_agrees(sonde, perf, target):
+    """The numbers of samples that `perf report` prints beside each function."""
+    path = perf("record", "-F", "999", "-g", "--", target("shares"), name="shares-g.data")
+    text = perf("report", "-i", path, "--stdio", "-n", "--no-children", "-g", "none", "--sort",
+                "dso,symbol")
+    rows = re.findall(r"^\s+[\d.]+%\s+(\d+)\s+(\S+)\s+\[\.\] (\S+)", text, re.M)
+    truth = {name: int(count) for count, module, name in rows if module == "shares"}
+    assert sum(truth.values()) > 300
+    assert {name: own for name, (own, _) in functions(sonde, path).items() if own} == truth
+
+
+def headings(text):
+    """(thread, time in µs, event) of every sample of `perf script`."""
+    found = re.findall(r"^\S.*?\s+(?:\d+/)?(\d+)\s+(?:\[\d+\]\s+)?(\d+)\.(\d{6})\d*:\s+(?:\d+ )?"
+                       r"([\w-]+)", text, re.M)
+    return collections.Counter((int(tid), int(s) * 1000000 + int(us), event)
+                               for tid, s, us, event in found)
+
+
+def test_script_as_perf_prints_it(sonde, perf, target):
+    """perf reads no text itself; so what we write is held to what it writes, sample by sample."""
+    path = perf("record", "-F", "999", "-g", "--", target("shares"), name="shares-g.data")
+    ours = sonde("export", path, "-f", "perf-script")
+    assert ours.status == 0, ours
+    theirs = headings(perf("script", "-i", path))
+    mine = headings(ours.stdout)
+    assert sum(theirs.values()) > 300
+    assert {key[:2] for key in mine} == {key[:2] for key in theirs}
+    assert sum(mine.values()) == sum(theirs.values())
+
+
 def test_several_events(sonde, perf, target):
     path = perf("record", "-F", "499", "-e", "cpu-clock,page-faults", "-g", "--", target("shares"),
                 name="events.data")
