@@ -1,9 +1,14 @@
 """`sonde import` and `merge`: other tools' files keep their sums on the way through."""
 
 import collections
+import fcntl
 import gzip
+import os
 import re
 import shutil
+import subprocess
+import termios
+import time
 
 import pytest
 
@@ -78,6 +83,44 @@ def test_merge(sonde, recording, tmp_path):  # noqa: F811
     assert folded(sonde, both) == folded(sonde, recording)
     assert folded(sonde, both, "-e", "samples") == {"main;extra": 8}
     assert sum(folded(sonde, both).values()) == TOTAL
+
+
+def waiting(pipe):
+    """Bytes in a pipe that nobody has read yet."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("slow", ["reading", "writing"])
+def test_progress(sonde_path, environment, slow):
+    """What takes a second says on a terminal how far it is; when it is done nothing of it is left."""
+    terminal, theirs = os.openpty()
+    process = subprocess.Popen([sonde_path, "export", "-", "-f", "csv"], env=environment,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    lines = "".join(f"main;step{i};leaf{i} 1\n" for i in range(20000)).encode()
+    half = lines.index(b"\n", len(lines) // 2) + 1
+    process.stdin.write(lines[:half])
+    process.stdin.flush()
+    if slow == "reading":
+        until(lambda: waiting(process.stdin) == 0)  # it is at work, and waits for more
+        time.sleep(1.2)
+    process.stdin.write(lines[half:])
+    process.stdin.close()
+    if slow == "writing":
+        until(lambda: waiting(process.stdout) > 30000)
+        time.sleep(1.2)
+    assert process.stdout.read().count(b"\n") == 20001
+    assert process.wait() == 0
+    said = os.read(terminal, 65536).decode()
+    os.close(terminal)
+    assert slow in said and said.endswith("\r\x1b[K"), said
 
 
 def collapse(text):
