@@ -48,6 +48,11 @@ static void put_cell(struct alone_file *f, const struct heap_cell *c)
     alone_text(f, "\n");
 }
 
+static bool is_listed(const struct heap_cell *c)
+{
+    return !c->origin && c->kind == HEAP_BLOCKS;
+}
+
 static bool write_all(const char *path)
 {
     static struct alone_file f; /* stacks may be small; `busy` is its lock */
@@ -58,13 +63,13 @@ static bool write_all(const char *path)
         return false;
     used = used < heap_process->layout.cell_count ? used : heap_process->layout.cell_count;
     for (uint32_t i = 1; i < used; i++)
-        if (!cells[i].origin)
+        if (is_listed(&cells[i]))
             add(&sums, &cells[i]);
     alone_text(&f, "heap profile: ");
     put_sums(&f, &sums);
     alone_text(&f, " heapprofile\n");
     for (uint32_t i = 1; i < used; i++)
-        if (cells[i].allocations && !cells[i].origin)
+        if (cells[i].allocations && is_listed(&cells[i]))
             put_cell(&f, &cells[i]);
     alone_text(&f, "\nMAPPED_LIBRARIES:\n");
     alone_maps(&f);

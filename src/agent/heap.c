@@ -17,13 +17,12 @@
 
 #include "agent/arch.h"
 #include "agent/attach.h"
-#include "agent/fork.h"
+#include "agent/heap_own.h"
 #include "agent/heap_real.h"
 #include "agent/publish.h"
 #include "agent/session.h"
 
 #define BLOCK 16 /* private halves that are mapped together */
-#define TRIES_MAX 64
 
 struct heap_settings heap_settings;
 uint32_t heap_pause;
@@ -72,6 +71,7 @@ static struct heap_thread *place_claim(void)
         struct heap_thread *t = place_at(i);
         if (t) {
             t->place = i;
+            t->owner = i + 1;
             if (i >= __atomic_load_n(&p->places, __ATOMIC_RELAXED))
                 __atomic_store_n(&p->places, i + 1, __ATOMIC_RELAXED);
         } else {
@@ -82,15 +82,22 @@ static struct heap_thread *place_claim(void)
     return NULL;
 }
 
+struct heap_thread *heap_place(uint32_t i)
+{
+    struct heap_thread *b =
+        i < AGENT_SLOTS ? __atomic_load_n(&block[i / BLOCK], __ATOMIC_ACQUIRE) : NULL;
+    return b ? &b[i % BLOCK] : NULL;
+}
+
 int64_t heap_untold(void)
 {
     struct heap_process *p = heap_process;
     uint32_t places = __atomic_load_n(&p->places, __ATOMIC_RELAXED);
     int64_t sum = 0;
     for (uint32_t i = 0; i < places; i++) {
-        struct heap_thread *b = __atomic_load_n(&block[i / BLOCK], __ATOMIC_ACQUIRE);
-        if (b && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
-            sum += __atomic_load_n(&b[i % BLOCK].delta, __ATOMIC_RELAXED);
+        struct heap_thread *t = heap_place(i);
+        if (t && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
+            sum += __atomic_load_n(&t->delta, __ATOMIC_RELAXED);
     }
     return sum;
 }
@@ -106,7 +113,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->known_mask = HEAP_TABLE - 1;
     t->known_used = 0;
     memset(t->first, 0, sizeof t->first);
-    t->lost_cell = 0;
+    memset(t->lost_cell, 0, sizeof t->lost_cell);
     t->range_key = 0;
     t->last = 0;
     t->delta = t->up = t->down = 0;
@@ -114,6 +121,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->high = 0;
     t->rounds = 0;
     t->held = NULL;
+    t->inside = NULL;
     t->busy_sp = 0;
     t->filter = heap_settings.mode == HEAP_SAMPLED ? p->filter : NULL;
     t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
@@ -183,14 +191,22 @@ static void on_thread_end(void *value)
     __atomic_store_n(&heap_process->claimed[t->place], 0, __ATOMIC_RELEASE);
 }
 
-static void header_fill(struct heap_header *h, const struct heap_layout *l, uint64_t memory)
+struct shape {
+    struct heap_layout layout;
+    uint64_t memory;
+};
+
+static void header_fill(void *at, const void *context)
 {
+    const struct shape *shape = context;
+    const struct heap_layout *l = &shape->layout;
+    struct heap_header *h = at;
     h->header_size = sizeof *h;
     h->size = l->size;
     h->mode = heap_settings.mode;
     h->pid = (uint32_t)raw0(SYS_getpid);
     h->interval = heap_settings.interval;
-    h->memory = memory;
+    h->memory = shape->memory;
     h->threads_used = 1; /* entry 0 of each kind is special */
     h->stacks_used = 1;
     h->cells_used = 2;
@@ -203,80 +219,39 @@ static void header_fill(struct heap_header *h, const struct heap_layout *l, uint
     __atomic_store_n(&h->magic, HEAP_MAGIC, __ATOMIC_RELEASE);
 }
 
+static void segment_take(struct heap_header *h, const struct heap_layout *layout)
+{
+    struct heap_process *p = heap_process;
+    p->layout = *layout;
+    __atomic_store_n(&p->segment, h, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&heap_tree->processes, 1, __ATOMIC_RELAXED);
+    h->lost[HEAP_LOST_EARLY] = p->early;
+    p->shared.owner = HEAP_NOBODY;
+    place_fill(&p->shared, 0);
+    regions_start();
+}
+
 /* The largest segment that the process's limits allow. 0, or a negative errno; -EAGAIN: later. */
 static int segment_make(void)
 {
-    struct heap_process *p = heap_process;
-    struct heap_layout layout;
+    struct shape shape = {.memory = heap_settings.memory};
     uint64_t limit = publish_file_limit();
-    for (uint64_t memory = heap_settings.memory; heap_layout(memory, &layout);
-         memory = memory / 4 & ~4095ull) {
-        if (layout.size > limit)
+    for (; heap_layout(shape.memory, &shape.layout); shape.memory = shape.memory / 4 & ~4095ull) {
+        void *at;
+        if (shape.layout.size > limit)
             continue;
-        int fd = publish_memory_file(layout.size);
-        if (fd < 0)
-            return fd == -EAGAIN ? -ENOMEM : fd;
-        struct heap_header *h = publish_map_file(fd, layout.size);
-        int result = h ? 0 : -ENOMEM;
-        if (h) {
-            header_fill(h, &layout, memory);
-            result = session_send(SESSION_HEAP, SESSION_NO_REASON, 0, fd);
-        }
-        raw1(SYS_close, fd);
-        if (h && result < 0)
-            raw2(SYS_munmap, h, layout.size);
-        if (result == -ENOMEM)
-            continue;
-        if (result == 0) {
-            p->layout = layout;
-            __atomic_store_n(&p->segment, h, __ATOMIC_RELEASE);
-        }
-        return result;
+        int result = offer_make(SESSION_HEAP, shape.layout.size, header_fill, &shape, &at);
+        if (result == 0)
+            segment_take(at, &shape.layout);
+        if (result != -ENOMEM)
+            return result;
     }
     return -ENOMEM;
 }
 
-/* The agent's own segment goes first: it has the modules that addresses belong to. */
-static int process_make(void)
-{
-    fork_notice();
-    if (agent_quiet)
-        return -EPERM;
-    if (agent_phase() == AGENT_WAITING)
-        publish_segment();
-    uint32_t phase = agent_phase();
-    if (phase != AGENT_RUNNING)
-        return phase == AGENT_OFF || phase == AGENT_ABSENT ? -ECONNREFUSED : -EAGAIN;
-    int result = segment_make();
-    if (result == 0) {
-        __atomic_fetch_add(&heap_tree->processes, 1, __ATOMIC_RELAXED);
-        heap_process->segment->lost[HEAP_LOST_EARLY] = heap_process->early;
-        place_fill(&heap_process->shared, 0);
-    }
-    return result;
-}
-
-static uint32_t process_phase(void)
-{
-    struct heap_process *p = heap_process;
-    uint32_t phase = AGENT_ABSENT;
-    if (__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE) != AGENT_ABSENT ||
-        !__atomic_compare_exchange_n(&p->phase, &phase, AGENT_MAKING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return __atomic_load_n(&p->phase, __ATOMIC_ACQUIRE);
-    int result = process_make();
-    phase = result == 0                                   ? AGENT_RUNNING
-            : result == -EAGAIN && ++p->tries < TRIES_MAX ? AGENT_ABSENT
-                                                          : AGENT_OFF;
-    if (phase == AGENT_OFF && result != -ECONNREFUSED)
-        session_send(SESSION_REFUSED, SESSION_NO_HEAP, -result, -1);
-    __atomic_store_n(&p->phase, phase, __ATOMIC_RELEASE);
-    return phase;
-}
-
 struct heap_thread *heap_enter(uint32_t *gate)
 {
-    uint32_t phase = process_phase();
+    uint32_t phase = offer_phase(&heap_process->offer, segment_make, SESSION_NO_HEAP);
     *gate = GATE_NEW;
     agent_self.heap = NULL;
     if (phase == AGENT_OFF)
@@ -332,15 +307,15 @@ bool heap_restart(const struct heap_settings *settings, const char *tree)
     heap_settings = *settings;
     tree_map(tree);
     for (uint32_t i = 0; i < p->places; i++)
-        if (block[i / BLOCK])
-            block[i / BLOCK][i % BLOCK].segment = NULL;
+        if (heap_place(i))
+            heap_place(i)->segment = NULL;
     memset(p->claimed, 0, sizeof p->claimed);
     memset(p->filter, 0, sizeof p->filter);
     memset(p->filter_count, 0, sizeof p->filter_count);
     p->shared.segment = NULL;
     p->segment = NULL;
-    p->tries = p->places = 0;
-    __atomic_store_n(&p->phase, AGENT_ABSENT, __ATOMIC_RELEASE);
+    p->offer.tries = p->places = p->maps_count = 0;
+    __atomic_store_n(&p->offer.phase, AGENT_ABSENT, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -350,8 +325,9 @@ void heap_start(const struct heap_settings *settings, const char *tree)
     if (settings->mode == HEAP_OFF || !heap_real_resolve())
         return;
     tree_map(tree);
-    if (!attach_active && heap_real_is_passed_by())
-        session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, 0, -1);
+    int own = heap_own_hook(attach_active);
+    if (own < 0 || (own == 0 && !attach_active && heap_real_is_passed_by()))
+        session_send(SESSION_REFUSED, SESSION_OWN_MALLOC, -own, -1);
     has_key = pthread_key_create(&end_key, on_thread_end) == 0;
     struct heap_process *p = publish_map_wiped((sizeof *p + 4095) & ~4095ul);
     if (p)

@@ -8,6 +8,8 @@
  *   heap_stacks.c  from a walk to a cell
  *   heap_memo.c    ... and from a call to a cell without a walk
  *   heap_blocks.c  from an address to its cell and size
+ *   heap_regions.c who may work on which of them
+ *   heap_maps.c    what the program maps itself; map_hooks.c has its calls
  *   heap.c         the segment; threads that come and go
  *
  * A thread is in one of the states of enum heap_gate, which the first instruction of every hook
@@ -22,6 +24,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
+#include "agent/offer.h"
 #include "unwind/walk.h"
 #include "wire/heap.h"
 
@@ -39,6 +42,8 @@ enum heap_gate {
 #define HEAP_SHAPES 64               /* a power of two */
 #define HEAP_MEMOS 2048              /* a power of two */
 #define HEAP_PYTHON_MEMOS (1u << 17) /* recursion makes as many stacks as it has ways */
+#define HEAP_SHARED UINT32_MAX       /* in the place of a region's owner: there is none any more */
+#define HEAP_NOBODY (UINT32_MAX - 1) /* in the place of a thread's name: it owns no region */
 #define HEAP_FILTER_BITS 15
 #define HEAP_FILTER (1u << HEAP_FILTER_BITS) /* places of sampled mode's filter */
 
@@ -66,20 +71,22 @@ struct heap_thread {
     uint32_t known_mask, known_used;
     uint32_t index;
     uint32_t place; /* of this half */
+    uint32_t owner; /* what stands in regions that are its own; never 0 */
     int32_t tid;
-    uint32_t lost_cell;        /* for stacks that found no room */
-    uint64_t range_key;        /* of the range of addresses used last, */
-    struct heap_region *range; /* and its regions */
-    uint64_t salt;             /* of the Python frames that the call comes from, 0: none */
-    uint64_t last;             /* the block of its latest allocation */
+    uint32_t lost_cell[HEAP_KINDS]; /* for stacks that found no room */
+    uint64_t range_key;             /* of the range of addresses used last, */
+    struct heap_region *range;      /* and its regions */
+    uint64_t salt;                  /* of the Python frames that the call comes from, 0: none */
+    uint64_t last;                  /* the block of its latest allocation */
     int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
     uint64_t taken, given; /* bytes in all: for who looks what a stretch of code took */
     int64_t high;          /* most of taken - given since somebody set it */
     uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
-    uint64_t busy_sp; /* where the agent was entered */
-    uint32_t *held;   /* the lock that is held there */
+    uint64_t busy_sp;           /* where the agent was entered */
+    uint32_t *held;             /* the lock that is held there */
+    struct heap_region *inside; /* the region of its own that it works on */
     uint64_t random;
     uint32_t rounds;
     uint32_t lock; /* of the place that late threads share */
@@ -96,13 +103,15 @@ struct heap_thread {
 };
 
 struct heap_process {
-    uint32_t phase; /* enum agent_phase without WAITING */
-    uint32_t tries;
+    struct offer offer;
     uint32_t early; /* calls that came while the segment was made */
     struct heap_header *segment;
     struct heap_layout layout;
     struct heap_thread shared;
-    uint32_t places; /* at and above this one no private half was ever used */
+    uint32_t places;   /* at and above this one no private half was ever used */
+    uint32_t unbiased; /* no region is to be anybody's own any more */
+    uint32_t claimed_regions, revoked_regions;
+    uint32_t maps_lock, maps_count;
     uint8_t claimed[AGENT_SLOTS];
     uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
     uint16_t filter_count[HEAP_FILTER];
@@ -136,6 +145,8 @@ struct heap_thread *heap_enter(uint32_t *gate);
 void heap_refuse(enum heap_loss why, uint64_t bytes);
 /* What the threads have not told yet, in sum; they go on meanwhile. */
 int64_t heap_untold(void);
+/* A place that was used before, or NULL. */
+struct heap_thread *heap_place(uint32_t i);
 
 /* ---- heap_record.c: the gate is BUSY */
 void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
@@ -151,9 +162,21 @@ void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block blo
 void heap_flush(struct heap_thread *t);   /* tells the process the thread's delta */
 int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
 
+/* What is mapped changes cells alone. */
+void heap_count_mapped(struct heap_thread *t, uint32_t cell, uint64_t bytes);
+void heap_count_unmapped(struct heap_thread *t, uint32_t cell, uint64_t bytes, bool whole);
+
+/* ---- heap_maps.c: the gate is BUSY */
+void maps_add(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell);
+/* Takes all that is known out of a range; the cell of the first piece of it, or 0. */
+uint32_t maps_remove(struct heap_thread *t, uint64_t start, uint64_t size);
+
 /* ---- heap_stacks.c */
 /* The cell of the stack that leads to `caller`; never 0. */
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
+/* The same for what is not a block. */
+uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
+                           enum heap_kind kind);
 /* The thread's cell for what it frees of another's; 0 when there are no more. */
 uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
 
@@ -172,6 +195,29 @@ enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t
                           struct heap_block block, struct heap_block *old);
 bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out);
 
+/* ---- heap_regions.c */
+/* From now on regions may be threads' own; before, and where the kernel refuses, none is. */
+void regions_start(void);
+/* Before the first moment at which no system call may be made any more. */
+void regions_share_all(void);
+/* Begins work on a region that is not the thread's own, or not yet; false: somebody else is in it
+ * and does not leave. */
+bool region_enter_slowly(struct heap_thread *t, struct heap_region *r);
+
+/* The owner's word on where it is and its look at whose the region is stand in this order; nothing
+ * else keeps others out: who wants to makes the kernel put a barrier between the two. */
+static inline bool region_enter(struct heap_thread *t, struct heap_region *r)
+{
+    __atomic_store_n(&t->inside, r, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(__atomic_load_n(&r->owner, __ATOMIC_RELAXED) == t->owner, 1)) {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        return true;
+    }
+    __atomic_store_n(&t->inside, NULL, __ATOMIC_RELEASE);
+    return region_enter_slowly(t, r);
+}
+
 bool heap_lock_wait(struct heap_thread *t, uint32_t *lock);
 
 /* A lock that may be left held by who never comes back: waits a while, then false. */
@@ -186,6 +232,14 @@ static inline void heap_unlock(struct heap_thread *t, uint32_t *lock)
 {
     __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
     t->held = NULL;
+}
+
+static inline void region_leave(struct heap_thread *t, struct heap_region *r)
+{
+    if (__builtin_expect(t->inside != NULL, 1))
+        __atomic_store_n(&t->inside, NULL, __ATOMIC_RELEASE);
+    else
+        heap_unlock(t, &r->lock);
 }
 
 static inline uint32_t heap_filter_place(uint64_t address)

@@ -20,26 +20,8 @@
 #define BITS_MIN 3
 #define UNIT 64u
 #define ADDRESS_END (1ull << 47)
-#define SPINS 200
-#define YIELDS 400
-#define STUCK_MAX 8
 
 _Static_assert(CELL_SHIFT == 40, "a block is one word");
-
-bool heap_lock_wait(struct heap_thread *t, uint32_t *lock)
-{
-    for (unsigned i = 0; i < SPINS + YIELDS; i++) {
-        if (i < SPINS || agent_quiet)
-            __builtin_ia32_pause();
-        else
-            raw0(SYS_sched_yield);
-        if (!__atomic_load_n(lock, __ATOMIC_RELAXED) &&
-            __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0)
-            return true;
-    }
-    t->held = NULL;
-    return false;
-}
 
 static uint64_t *keys(void)
 {
@@ -162,7 +144,7 @@ static void word_put(uint64_t *table, uint8_t bits, uint64_t word)
     __atomic_store_n(&table[i], word, __ATOMIC_RELEASE);
 }
 
-/* Room for one more. The region is locked. */
+/* Room for one more. The thread is in the region. */
 static bool region_grow(struct heap_thread *t, struct heap_region *r)
 {
     uint8_t bits = r->bits ? r->bits + 1 : BITS_MIN;
@@ -218,20 +200,6 @@ static struct heap_block word_read(uint64_t word, bool release)
     return b;
 }
 
-/* A lock that nobody gave back for a while is tried, but no longer waited for. */
-static bool region_lock(struct heap_thread *t, struct heap_region *r)
-{
-    if (__builtin_expect(r->stuck >= STUCK_MAX, 0) && __atomic_load_n(&r->lock, __ATOMIC_RELAXED))
-        return false;
-    if (__builtin_expect(!heap_lock(t, &r->lock), 0)) {
-        r->stuck += r->stuck < STUCK_MAX;
-        return false;
-    }
-    if (__builtin_expect(r->stuck, 0))
-        r->stuck = 0;
-    return true;
-}
-
 /* The slot of `key`, or the empty one where it belongs. */
 static inline uint32_t slot_of(const uint64_t *table, uint8_t bits, uint64_t key)
 {
@@ -247,10 +215,10 @@ enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t
     old->cell = 0;
     if (__builtin_expect(!r, 0))
         return HEAP_LOST_BLOCKS;
-    if (!region_lock(t, r))
+    if (!region_enter(t, r))
         return HEAP_LOST_BUSY;
     if (__builtin_expect(r->bits == 0 || r->used >= 1u << r->bits >> 1, 0) && !region_grow(t, r)) {
-        heap_unlock(t, &r->lock);
+        region_leave(t, r);
         return HEAP_LOST_BLOCKS;
     }
     uint64_t word = word_make(address, block.cell, block.size);
@@ -263,7 +231,7 @@ enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t
             r->used++;
         __atomic_store_n(place, word, __ATOMIC_RELEASE);
     }
-    heap_unlock(t, &r->lock);
+    region_leave(t, r);
     return word ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
 }
 
@@ -285,7 +253,7 @@ static void gap_close(uint64_t *table, uint8_t bits, uint32_t i)
 bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out)
 {
     struct heap_region *r = address < ADDRESS_END ? region_of(t, address, false) : NULL;
-    if (!r || !r->bits || !region_lock(t, r))
+    if (!r || !r->bits || !region_enter(t, r))
         return false;
     uint64_t *table = table_at(r->table), key = key_of(address);
     uint32_t i = slot_of(table, r->bits, key);
@@ -295,6 +263,6 @@ bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out
         gap_close(table, r->bits, i);
         r->used--;
     }
-    heap_unlock(t, &r->lock);
+    region_leave(t, r);
     return found;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/heap_own.h"
 #include "agent/heap_pass.h"
 #include "agent/heap_real.h"
 #include "agent/real.h"
@@ -40,13 +41,15 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
     if (!heap_process)
         return pass;
     /* A signal handler that interrupted the allocator, or the allocator itself: it may well free
-     * what we know, but what it allocates is no business of the program. */
-    if (pass.gate == GATE_REAL && (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) &&
-        s->heap && s->heap->segment) {
+     * what we know, but what it allocates is no business of the program. Where the allocator is
+     * part of the program, the two look alike, and the handler is the rarer. */
+    if (pass.gate == GATE_REAL && !heap_own_active &&
+        (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) && s->heap && s->heap->segment) {
         pass.thread = s->heap;
         return pass;
     }
     if (pass.gate == GATE_BUSY && is_abandoned(s->heap, caller)) {
+        s->heap->inside = NULL;
         if (s->heap->held)
             heap_unlock(s->heap, s->heap->held);
         pass.thread = s->heap;
@@ -124,36 +127,6 @@ static void *realloc_store(void *block, size_t size)
     return to;
 }
 
-/* In one step: nobody sees the block freed before it is known whether it was. */
-static void *realloc_recorded(struct pass pass, void *block, size_t size,
-                              void *(*again)(void *, size_t, size_t), size_t count, size_t each,
-                              const struct heap_frame *caller)
-{
-    struct heap_thread *t = pass.thread;
-    uint64_t old = (uint64_t)(uintptr_t)block;
-    struct heap_block was = {0};
-    bool over = passed_over(t, size);
-    t->busy_sp = (uint64_t)(uintptr_t)caller;
-    gate_set(GATE_BUSY);
-    if (block && heap_may_know(t, old))
-        was = heap_take(t, old);
-    gate_set(GATE_REAL);
-    void *now = again ? again(block, count, each) : heap_real.realloc(block, size);
-    gate_set(GATE_BUSY);
-    int saved = errno;
-    if (!now && size) {
-        heap_put_back(t, old, was);
-    } else {
-        if (block)
-            heap_on_free(t, old, was);
-        if (now && !over)
-            heap_on_alloc(t, (uint64_t)(uintptr_t)now, size, caller);
-    }
-    errno = saved;
-    pass_end(pass);
-    return now;
-}
-
 EXPORT void *realloc(void *block, size_t size)
 {
     if (unlikely(block && heap_store_has(block)))
@@ -163,7 +136,9 @@ EXPORT void *realloc(void *block, size_t size)
     struct pass pass = pass_begin(CALLER, size);
     if (unlikely(!pass.thread))
         return heap_real.realloc(block, size);
-    return realloc_recorded(pass, block, size, NULL, 0, 0, CALLER);
+    struct again again = realloc_begin(pass, block, size, CALLER);
+    void *now = heap_real.realloc(block, size);
+    return realloc_end(pass, &again, now, CALLER);
 }
 
 EXPORT void *reallocarray(void *block, size_t count, size_t each)
@@ -180,7 +155,9 @@ EXPORT void *reallocarray(void *block, size_t count, size_t each)
     struct pass pass = pass_begin(CALLER, size);
     if (unlikely(!pass.thread))
         return heap_real.reallocarray(block, count, each);
-    return realloc_recorded(pass, block, size, heap_real.reallocarray, count, each, CALLER);
+    struct again again = realloc_begin(pass, block, size, CALLER);
+    void *now = heap_real.reallocarray(block, count, each);
+    return realloc_end(pass, &again, now, CALLER);
 }
 
 EXPORT void free(void *block)

@@ -5,6 +5,8 @@
 #ifndef SONDE_AGENT_HEAP_PASS_H
 #define SONDE_AGENT_HEAP_PASS_H
 
+#include <errno.h>
+
 #include "agent/heap.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -86,7 +88,7 @@ static inline bool skip(struct pass pass, size_t size)
 }
 
 /* Before the allocator takes a block back: after that it may be anybody's. */
-static inline void forget(void *block, const struct heap_frame *caller)
+static inline struct pass forget_begin(void *block, const struct heap_frame *caller)
 {
     /* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
     __builtin_prefetch((const char *)block - 16, 1);
@@ -94,13 +96,62 @@ static inline void forget(void *block, const struct heap_frame *caller)
     struct heap_thread *t = pass.thread;
     uint64_t address = (uint64_t)(uintptr_t)block;
     if (unlikely(!t))
-        return;
+        return pass;
     if (likely(heap_may_know(t, address))) {
         t->busy_sp = (uint64_t)(uintptr_t)caller;
         gate_set(GATE_BUSY);
         heap_on_free(t, address, heap_take(t, address));
     }
+    gate_set(GATE_REAL);
+    return pass;
+}
+
+static inline void forget(void *block, const struct heap_frame *caller)
+{
+    struct pass pass = forget_begin(block, caller);
+    if (likely(pass.thread != NULL))
+        pass_end(pass);
+}
+
+/* A reallocation under way: what it took out. */
+struct again {
+    uint64_t old, size;
+    struct heap_block was;
+    bool over; /* what it gives is not recorded */
+};
+
+/* In one step with realloc_end: nobody sees the block freed before it is known whether it was. */
+static inline struct again realloc_begin(struct pass pass, void *block, size_t size,
+                                         const struct heap_frame *caller)
+{
+    struct heap_thread *t = pass.thread;
+    struct again a = {.old = (uint64_t)(uintptr_t)block, .size = size};
+    a.over = passed_over(t, size);
+    t->busy_sp = (uint64_t)(uintptr_t)caller;
+    gate_set(GATE_BUSY);
+    if (block && heap_may_know(t, a.old))
+        a.was = heap_take(t, a.old);
+    gate_set(GATE_REAL);
+    return a;
+}
+
+static inline void *realloc_end(struct pass pass, const struct again *a, void *now,
+                                const struct heap_frame *caller)
+{
+    struct heap_thread *t = pass.thread;
+    gate_set(GATE_BUSY);
+    int saved = errno;
+    if (!now && a->size) {
+        heap_put_back(t, a->old, a->was);
+    } else {
+        if (a->old)
+            heap_on_free(t, a->old, a->was);
+        if (now && !a->over)
+            heap_on_alloc(t, (uint64_t)(uintptr_t)now, a->size, caller);
+    }
+    errno = saved;
     pass_end(pass);
+    return now;
 }
 
 #endif

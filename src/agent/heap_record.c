@@ -174,9 +174,9 @@ static inline bool is_own(const struct heap_thread *t, const struct heap_cell *c
     return __builtin_expect(c->thread == t->index, 1);
 }
 
-static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t size)
+static inline void cell_add(struct heap_thread *t, struct heap_cell *c, uint64_t size,
+                            struct weight w)
 {
-    struct weight w = weigh(size);
     cell_touch(t->segment, c);
     if (is_own(t, c)) {
         keep(&c->bytes, w.bytes);
@@ -187,6 +187,12 @@ static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t siz
         add(&c->allocations, w.count);
         __atomic_fetch_add(&c->sizes[heap_bucket(size)], 1, __ATOMIC_RELAXED);
     }
+}
+
+static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t size)
+{
+    struct weight w = weigh(size);
+    cell_add(t, c, size, w);
     t->taken += w.bytes;
     if ((int64_t)(t->taken - t->given) > t->high)
         t->high = (int64_t)(t->taken - t->given);
@@ -205,21 +211,26 @@ static __attribute__((noinline)) void count_released(struct heap_thread *t,
     keep(&t->cells[cell].frees, w.count);
 }
 
-static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
+static inline void cell_release(struct heap_thread *t, struct heap_cell *c, struct weight w)
 {
-    struct weight w = weigh(size);
     cell_touch(t->segment, c);
     if (is_own(t, c)) {
         keep(&c->freed, w.bytes);
         keep(&c->frees, w.count);
-        if (temporary) {
-            keep(&c->temporary, w.count);
-            keep(&c->temporary_bytes, w.bytes);
-        }
     } else {
         add(&c->foreign_freed, w.bytes);
         add(&c->foreign_frees, w.count);
         count_released(t, c, w);
+    }
+}
+
+static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
+{
+    struct weight w = weigh(size);
+    cell_release(t, c, w);
+    if (temporary && is_own(t, c)) {
+        keep(&c->temporary, w.count);
+        keep(&c->temporary_bytes, w.bytes);
     }
     t->given += w.bytes;
     total_add(t, -(int64_t)w.bytes);
@@ -310,4 +321,21 @@ void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block blo
     count_free(t, &t->cells[block.cell], block.size, address == t->last);
     if (address == t->last)
         t->last = 0;
+}
+
+/* Mappings are all recorded, in sampled mode too. */
+static struct weight weigh_mapping(uint64_t bytes, bool whole)
+{
+    uint64_t one = heap_settings.mode == HEAP_SAMPLED ? HEAP_SCALE : 1;
+    return (struct weight){.count = whole ? one : 0, .bytes = bytes};
+}
+
+void heap_count_mapped(struct heap_thread *t, uint32_t cell, uint64_t bytes)
+{
+    cell_add(t, &t->cells[cell], bytes, weigh_mapping(bytes, true));
+}
+
+void heap_count_unmapped(struct heap_thread *t, uint32_t cell, uint64_t bytes, bool whole)
+{
+    cell_release(t, &t->cells[cell], weigh_mapping(bytes, whole));
 }

@@ -109,18 +109,21 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
     return id;
 }
 
-/* A cell for the stack; when there are no more, cell 1, which everybody shares. */
-static uint32_t cell_new(struct heap_thread *t, uint32_t stack, uint32_t origin)
+/* A cell for the stack; when there are no more, cell 1, which everybody shares, or 0 for what is
+ * not a block. */
+static uint32_t cell_new(struct heap_thread *t, uint32_t stack, uint32_t origin,
+                         enum heap_kind kind)
 {
     struct heap_header *h = heap_process->segment;
     uint32_t id = __atomic_fetch_add(&h->cells_used, 1, __ATOMIC_RELAXED);
     if (id >= heap_process->layout.cell_count) {
         __atomic_fetch_sub(&h->cells_used, 1, __ATOMIC_RELAXED);
-        return 1;
+        return kind == HEAP_BLOCKS ? 1 : 0;
     }
     struct heap_cell *c = &t->cells[id];
     c->stack = stack;
     c->origin = origin;
+    c->kind = kind;
     __atomic_store_n(&c->thread, t->index, __ATOMIC_RELEASE);
     return id;
 }
@@ -163,63 +166,90 @@ static void known_grow(struct heap_thread *t)
         raw2(SYS_munmap, old, count * sizeof *old);
 }
 
+/* Cells of other kinds than blocks are known by another hash than their stack's. */
+static inline uint64_t hash_of_kind(uint64_t hash, enum heap_kind kind)
+{
+    return hash + kind * 0xff51afd7ed558ccdull;
+}
+
 static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint64_t hash,
-                                                     size_t count, const struct unwind_end *end)
+                                                     size_t count, const struct unwind_end *end,
+                                                     enum heap_kind kind)
 {
     if (t->known_used >= (t->known_mask + 1) / 4 * 3)
         known_grow(t);
     uint32_t stack = stack_of(t, hash, count, end);
     if (stack == LOST_STACK) {
-        if (!t->lost_cell)
-            t->lost_cell = cell_new(t, stack, 0);
-        return t->lost_cell;
+        if (!t->lost_cell[kind])
+            t->lost_cell[kind] = cell_new(t, stack, 0, kind);
+        return t->lost_cell[kind];
     }
-    uint32_t cell = cell_new(t, stack, 0);
-    known_put(t, hash, cell);
+    uint32_t cell = cell_new(t, stack, 0, kind);
+    if (cell)
+        known_put(t, hash_of_kind(hash, kind), cell);
     return cell;
 }
 
 /* The cell of the stack in t->address. */
 static uint32_t cell_find(struct heap_thread *t, uint64_t hash, size_t count,
-                          const struct unwind_end *end)
+                          const struct unwind_end *end, enum heap_kind kind)
 {
-    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
-        if (__builtin_expect(t->known[i].hash == hash, 1))
+    uint64_t key = hash_of_kind(hash, kind);
+    for (uint32_t i = slot_of(t, key); t->known[i].cell; i = (i + 1) & t->known_mask)
+        if (__builtin_expect(t->known[i].hash == key, 1))
             return t->known[i].cell;
-    return cell_learn(t, hash, count, end);
+    return cell_learn(t, hash, count, end, kind);
 }
 
-static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller)
+static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller, enum heap_kind kind)
 {
     struct unwind_end end = {0};
     size_t count = walk_slowly(t, caller, &end);
-    return cell_find(t, unwind_hash(t->address, count) ^ t->salt, count, &end);
+    return cell_find(t, unwind_hash(t->address, count) ^ t->salt, count, &end, kind);
 }
 
-static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call)
+static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call,
+                          enum heap_kind kind)
 {
     struct unwind_end end = {0};
     uint64_t hash;
     size_t count = unwind_callers(&agent_map, call, t->stack_end, &t->cache, &t->guesses,
                                   t->address, HEAP_DEPTH, &hash, &end.reason);
-    return count ? cell_find(t, hash ^ t->salt, count, &end) : cell_walk_slowly(t, call->ip);
+    return count ? cell_find(t, hash ^ t->salt, count, &end, kind)
+                 : cell_walk_slowly(t, call->ip, kind);
+}
+
+static inline struct unwind_call call_of(const struct heap_frame *caller)
+{
+    return (struct unwind_call){
+        .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
 }
 
 uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
-    struct unwind_call call = {
-        .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
+    struct unwind_call call = call_of(caller);
     if (python_heap_is_on())
         python_heap_walk(t, call.sp);
     if (__builtin_expect(call.sp < t->stack_low || call.sp >= t->stack_end, 0))
-        return cell_walk_slowly(t, call.ip);
+        return cell_walk_slowly(t, call.ip, HEAP_BLOCKS);
     uint64_t memo;
     uint32_t cell = memo_find(t, &call, &memo);
     if (__builtin_expect(cell, 1))
         return cell;
-    cell = cell_walk(t, &call);
+    cell = cell_walk(t, &call, HEAP_BLOCKS);
     memo_put(t, &call, memo, cell);
     return cell;
+}
+
+uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
+                           enum heap_kind kind)
+{
+    struct unwind_call call = call_of(caller);
+    if (python_heap_is_on())
+        python_heap_walk(t, call.sp);
+    if (call.sp < t->stack_low || call.sp >= t->stack_end)
+        return cell_walk_slowly(t, call.ip, kind);
+    return cell_walk(t, &call, kind);
 }
 
 uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin)
@@ -230,8 +260,8 @@ uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin)
             return t->known[i].cell;
     if (t->known_used >= (t->known_mask + 1) / 4 * 3)
         known_grow(t);
-    uint32_t cell = cell_new(t, t->cells[origin].stack, origin);
-    if (cell == 1)
+    uint32_t cell = cell_new(t, t->cells[origin].stack, origin, t->cells[origin].kind);
+    if (cell <= 1)
         return 0;
     known_put(t, hash, cell);
     return cell;

@@ -17,6 +17,7 @@
 #include "agent/agent.h"
 #include "agent/arch.h"
 #include "agent/fork.h"
+#include "agent/heap.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
@@ -91,6 +92,7 @@ static void before_seccomp(void)
     if (agent_process->pid && agent_self.tid && agent_self.tid != (int32_t)raw0(SYS_gettid))
         return; /* vfork's child: the filter is its own, the memory is not */
     publish_segment();
+    regions_share_all();
     agent_quiet = 1;
     agent_declare(SEGMENT_QUIET);
 }

@@ -65,16 +65,21 @@ void *publish_map_file(int fd, uint64_t size)
     return (void *)at;
 }
 
-void *publish_map_wiped(size_t size)
+void *publish_map_advised(size_t size, int advice)
 {
     long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at < 0 && at > -4096)
         return NULL;
-    if (raw3(SYS_madvise, at, size, MADV_WIPEONFORK) == 0)
+    if (raw3(SYS_madvise, at, size, advice) == 0)
         return (void *)at;
     raw2(SYS_munmap, at, size);
     return NULL;
+}
+
+void *publish_map_wiped(size_t size)
+{
+    return publish_map_advised(size, MADV_WIPEONFORK);
 }
 
 static void header_fill(struct segment_header *h, const struct segment_layout *l, uint32_t slots)

@@ -31,7 +31,10 @@ uint64_t publish_file_limit(void);
 int publish_memory_file(uint64_t size);
 void *publish_map_file(int fd, uint64_t size);
 
-/* Private memory that a forked child finds zeroed; or NULL. */
+/* Private memory that madvise has been told of; or NULL. The second one a forked child finds
+ * zeroed.
+ */
+void *publish_map_advised(size_t size, int advice);
 void *publish_map_wiped(size_t size);
 
 #endif

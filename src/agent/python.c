@@ -8,6 +8,7 @@
 #include <ucontext.h>
 
 #include "agent/arch.h"
+#include "agent/publish.h"
 #include "agent/ring.h"
 
 #define STACK_NEEDED 6144 /* bytes that a walk may take */
@@ -46,19 +47,10 @@ static bool has_stack(const struct agent_thread *t, const ucontext_t *uc)
 
 static struct python_thread *memory_of(struct agent_thread *t)
 {
-    size_t size = sizeof *t->python;
     if (t->python)
         return t->python;
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at < 0 && at > -4096)
-        return NULL;
     /* The child's half is wiped, and then nothing would lead here any more. */
-    if (raw3(SYS_madvise, at, size, MADV_DONTFORK) != 0) {
-        raw2(SYS_munmap, at, size);
-        return NULL;
-    }
-    t->python = (struct python_thread *)at;
+    t->python = publish_map_advised(sizeof *t->python, MADV_DONTFORK);
     return t->python;
 }
 

@@ -31,22 +31,13 @@ struct python_heap {
 
 static struct python_heap *memory_of(struct heap_thread *t)
 {
-    size_t size = sizeof *t->python;
     if (t->python)
         return t->python;
     if (agent_quiet)
         return NULL;
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at < 0 && at > -4096)
-        return NULL;
     /* The child's thread is wiped, and then nothing would lead here any more. */
-    if (raw3(SYS_madvise, at, size, MADV_DONTFORK) != 0) {
-        raw2(SYS_munmap, at, size);
-        return NULL;
-    }
-    t->python = (struct python_heap *)at;
-    t->python_memo = t->python->memo;
+    t->python = publish_map_advised(sizeof *t->python, MADV_DONTFORK);
+    t->python_memo = t->python ? t->python->memo : NULL;
     return t->python;
 }
 

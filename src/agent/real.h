@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
@@ -26,7 +28,13 @@
     X(int, sigwait, (const sigset_t *, int *))                                                     \
     X(int, sigwaitinfo, (const sigset_t *, siginfo_t *))                                           \
     X(int, sigtimedwait, (const sigset_t *, siginfo_t *, const struct timespec *))                 \
-    X(int, signalfd, (int, const sigset_t *, int))
+    X(int, signalfd, (int, const sigset_t *, int))                                                 \
+    X(void *, mmap, (void *, size_t, int, int, int, off_t))                                        \
+    X(void *, mmap64, (void *, size_t, int, int, int, off_t))                                      \
+    X(int, munmap, (void *, size_t))                                                               \
+    X(void *, mremap, (void *, size_t, size_t, int, void *))                                       \
+    X(int, brk, (void *))                                                                          \
+    X(void *, sbrk, (intptr_t))
 
 struct real_functions {
 #define REAL_MEMBER(result, name, parameters) result(*name) parameters;

@@ -8,12 +8,10 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "agent/fork.h"
 #include "agent/native_calls.h"
 #include "agent/publish.h"
 #include "agent/session.h"
 
-#define TRIES_MAX 64
 #define WAIT_STEP 200000 /* ns */
 #define WAIT_STEPS 500   /* a tenth of a second in all */
 
@@ -33,11 +31,18 @@ void trace_declare(uint32_t flag)
         __atomic_fetch_or(&h->flags, flag, __ATOMIC_RELAXED);
 }
 
-static void header_fill(struct trace_header *h, const struct trace_layout *l, uint32_t slots)
+struct shape {
+    struct trace_layout layout;
+    uint32_t slots;
+};
+
+static void header_fill(void *at, const void *context)
 {
+    const struct shape *shape = context;
+    struct trace_header *h = at;
     h->header_size = sizeof *h;
-    h->size = l->size;
-    h->slots = slots;
+    h->size = shape->layout.size;
+    h->slots = shape->slots;
     h->ring_words = trace_process->ring_words;
     h->names_size = TRACE_NAMES;
     h->lines = TRACE_LINES;
@@ -54,62 +59,20 @@ static int segment_make(void)
     uint64_t limit = publish_file_limit();
     p->ring_words = trace_settings.ring;
     for (size_t i = 0; i < sizeof slot_choices / sizeof *slot_choices; i++) {
-        struct trace_layout layout;
-        if (!trace_layout(slot_choices[i], p->ring_words, TRACE_NAMES, TRACE_LINES, &layout) ||
-            layout.size > limit)
+        struct shape shape = {.slots = slot_choices[i]};
+        void *at;
+        if (!trace_layout(shape.slots, p->ring_words, TRACE_NAMES, TRACE_LINES, &shape.layout) ||
+            shape.layout.size > limit)
             continue;
-        int fd = publish_memory_file(layout.size);
-        if (fd < 0)
-            return fd == -EAGAIN ? -ENOMEM : fd;
-        struct trace_header *h = publish_map_file(fd, layout.size);
-        int result = h ? 0 : -ENOMEM;
-        if (h) {
-            header_fill(h, &layout, slot_choices[i]);
-            result = session_send(SESSION_TRACE, SESSION_NO_REASON, 0, fd);
-        }
-        raw1(SYS_close, fd);
-        if (h && result < 0)
-            raw2(SYS_munmap, h, layout.size);
+        int result = offer_make(SESSION_TRACE, shape.layout.size, header_fill, &shape, &at);
         if (result == -ENOMEM)
             continue;
-        p->layout = layout;
+        p->layout = shape.layout;
         if (result == 0)
-            __atomic_store_n(&p->segment, h, __ATOMIC_RELEASE);
+            __atomic_store_n(&p->segment, at, __ATOMIC_RELEASE);
         return result;
     }
     return -ENOMEM;
-}
-
-/* The agent's own segment goes first: the collector knows a process by it. */
-static int process_make(void)
-{
-    fork_notice();
-    if (agent_quiet)
-        return -EPERM;
-    if (agent_phase() == AGENT_WAITING)
-        publish_segment();
-    uint32_t phase = agent_phase();
-    if (phase != AGENT_RUNNING)
-        return phase == AGENT_OFF || phase == AGENT_ABSENT ? -ECONNREFUSED : -EAGAIN;
-    return segment_make();
-}
-
-static uint32_t process_phase(void)
-{
-    struct trace_process *p = trace_process;
-    uint32_t phase = AGENT_ABSENT;
-    if (__atomic_load_n(&p->phase, __ATOMIC_ACQUIRE) != AGENT_ABSENT ||
-        !__atomic_compare_exchange_n(&p->phase, &phase, AGENT_MAKING, false, __ATOMIC_ACQ_REL,
-                                     __ATOMIC_ACQUIRE))
-        return __atomic_load_n(&p->phase, __ATOMIC_ACQUIRE);
-    int result = process_make();
-    phase = result == 0                                   ? AGENT_RUNNING
-            : result == -EAGAIN && ++p->tries < TRIES_MAX ? AGENT_ABSENT
-                                                          : AGENT_OFF;
-    if (phase == AGENT_OFF && result != -ECONNREFUSED)
-        session_send(SESSION_REFUSED, SESSION_NO_TRACE, -result, -1);
-    __atomic_store_n(&p->phase, phase, __ATOMIC_RELEASE);
-    return phase;
 }
 
 static void slots_used_raise(struct trace_header *h, uint32_t used)
@@ -173,7 +136,7 @@ struct trace_thread *trace_enter(void)
         return NULL;
     int saved = errno;
     agent_self.trace = NULL;
-    if (process_phase() == AGENT_RUNNING) {
+    if (offer_phase(&trace_process->offer, segment_make, SESSION_NO_TRACE) == AGENT_RUNNING) {
         agent_self.trace = place_claim();
         if (agent_self.trace && has_key)
             pthread_setspecific(end_key, agent_self.trace);
@@ -303,7 +266,7 @@ void trace_stop(void)
         t->lines = NULL;
         __atomic_store_n(&t->ring, NULL, __ATOMIC_RELEASE);
     }
-    __atomic_store_n(&p->phase, AGENT_OFF, __ATOMIC_RELEASE);
+    __atomic_store_n(&p->offer.phase, AGENT_OFF, __ATOMIC_RELEASE);
 }
 
 /* A session after another one: what belonged to that goes. */
@@ -314,13 +277,13 @@ static void forget(struct trace_process *p)
     if (h)
         raw2(SYS_munmap, h, p->layout.size);
     trace_names_forget();
-    p->tries = 0;
-    __atomic_store_n(&p->phase, AGENT_ABSENT, __ATOMIC_RELEASE);
+    p->offer.tries = 0;
+    __atomic_store_n(&p->offer.phase, AGENT_ABSENT, __ATOMIC_RELEASE);
 }
 
 bool trace_start(void)
 {
-    if (trace_process && trace_process->phase == AGENT_OFF)
+    if (trace_process && trace_process->offer.phase == AGENT_OFF)
         forget(trace_process);
     size_t size = (sizeof *trace_process + 4095) & ~4095ul;
     if (trace_process || !trace_settings.on || !trace_names_init())

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "agent/agent.h"
+#include "agent/offer.h"
 #include "agent/arch.h"
 #include "wire/trace.h"
 
@@ -44,8 +45,7 @@ struct trace_thread {
 } __attribute__((aligned(64)));
 
 struct trace_process {
-    uint32_t phase; /* enum agent_phase without WAITING */
-    uint32_t tries;
+    struct offer offer;
     struct trace_header *segment;
     struct trace_layout layout;
     uint32_t ring_words;

@@ -219,6 +219,18 @@ static void section_of_event(struct view *v, const struct report *r, const char 
     heap_part_release(&part);
 }
 
+/* Apart from all of the above: what an allocator maps is in the heap's figures already. */
+static void section_mapped(struct view *v, const struct report *r, bool whole)
+{
+    const struct profile *p = r->selection->profile;
+    if (profile_event_find(p, "heap:mapped") == PROFILE_NONE)
+        return;
+    section_of_event(v, r, "heap:mapped", "mapped", "Mapped by the program itself, in all", whole);
+    section_of_event(v, r, "heap:mapped-live", "mapped_live", "… and still mapped at the end",
+                     whole);
+    section_of_event(v, r, "heap:files", "files", "Files that it mapped, in all", whole);
+}
+
 /* What the figures cannot tell. */
 static void section_caveats(struct view *v, const struct report *r, const struct heap_sums *h)
 {
@@ -273,6 +285,7 @@ void report_heap(struct view *v, const struct report *r)
     section_at_peak(v, r, whole);
     section_of_event(v, r, "heap:live", "live", "Live at the end", whole);
     section_of_event(v, r, "heap:temporary", "temporary", "Freed at once", whole);
+    section_mapped(v, r, whole);
     section_profiler(v, r, true);
     section_accounting(v, r, true);
     section_notes(v, r, whole ? 0 : SCREEN_NOTES);

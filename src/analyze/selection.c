@@ -43,6 +43,8 @@ static const struct noun {
     const char *event, *one, *many;
 } nouns[] = {{"heap:allocated", "allocation", "allocations"},
              {"heap:temporary", "allocation", "allocations"},
+             {"heap:mapped", "mapping", "mappings"},
+             {"heap:files", "mapping", "mappings"},
              {"heap:", "block", "blocks"},
              {"", "sample", "samples"}};
 

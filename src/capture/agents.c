@@ -424,8 +424,9 @@ static void refusal_tell(pid_t pid, const struct session_hello *hello,
         [SESSION_NO_WIPE] = "the kernel is older than 4.14 (no MADV_WIPEONFORK)",
         [SESSION_NO_TRACE] = "its calls are not traced: there is no memory for the rings",
         [SESSION_NO_HEAP] = "its heap is not recorded: there is no memory for the tables",
-        [SESSION_OWN_MALLOC] = "it has an allocator of its own linked into it, whose calls cannot "
-                               "be seen: link or preload that as a shared library",
+        [SESSION_OWN_MALLOC] = "it has an allocator of its own linked into it, whose functions "
+                               "cannot be hooked: start it under sonde, or link that as a shared "
+                               "library",
     };
     struct text why = TEXT_INIT;
     text_add(&why, reasons[hello->reason < SESSION_REASONS ? hello->reason : 0]);

@@ -164,6 +164,7 @@ void heaps_tick(struct heaps *h, uint64_t now)
         live += curves_add(h, m, now);
         if (rss)
             curve_point(h, &m->rss, "rss", m->process, WRITER_NONE, now, (int64_t)rss);
+        heap_mapped_tick(h, m, now);
         heap_ledger_tick(h, m, now);
     }
     heap_history_tick(h, now, live);
@@ -270,6 +271,11 @@ static void write_loss(struct heaps *h, const struct heap_image *m, const struct
         writer_note(session->writer, NOTE_WARNING,
                     "a process has more live blocks than its table holds; the others are counted "
                     "as lost (see --agent-memory)");
+    if (s->mappings_lost)
+        writer_note(
+            session->writer, NOTE_WARNING,
+            "a process has more mappings than its agent keeps; the figures of mapped memory "
+            "are too small");
     if (s->damaged)
         writer_note(session->writer, NOTE_WARNING,
                     "a process has overwritten what its agent wrote: its heap may be wrong");
@@ -301,6 +307,7 @@ static void image_write(struct heaps *h, struct heap_image *m)
     heap_view_each(m->view, w.tree_epoch, write_sums, &w);
     heap_history_add(h, m, now, true);
     heap_details_write(h, m);
+    heap_mapped_write(h, m);
     const struct heap_summary *s = &w.summary;
     writer_heap(h->session->writer, m->process,
                 &(struct writer_heap){.time = now,

@@ -17,6 +17,9 @@ enum heap_event {
     EVENTS
 };
 
+/* Of memory that programs map themselves; declared when the first one does. */
+enum map_event { EVENT_MAPPED, EVENT_MAPPED_LIVE, EVENT_FILES, EVENT_FILES_LIVE, MAP_EVENTS };
+
 struct curve {
     uint32_t series;
     bool declared;
@@ -63,7 +66,7 @@ struct heap_image {
     VECTOR(struct heap_told) told; /* by cell */
     VECTOR(struct heap_seen) seen; /* by cell */
     bool paused;
-    struct curve live, rss;
+    struct curve live, rss, mapped;
     struct heap_ledger ledger;
 };
 
@@ -76,6 +79,8 @@ struct held {
 struct heaps {
     struct session *session;
     uint32_t event[EVENTS];
+    uint32_t map_event[MAP_EVENTS];
+    bool map_events;                    /* are declared */
     VECTOR(struct heap_image *) images; /* alive, with a view */
     VECTOR(struct held) held;           /* at the peak `held_peak` */
     uint64_t held_peak;                 /* as the tree has it */
@@ -100,6 +105,10 @@ uint32_t heap_image_tell(struct heaps *h, struct heap_image *m, const struct hea
 /* A point of a curve of the whole process. */
 void heap_curve_add(struct heaps *h, struct curve *c, const char *name, const struct heap_image *m,
                     uint64_t time, int64_t value);
+
+/* ---- heap_mapped.c */
+void heap_mapped_tick(struct heaps *h, struct heap_image *m, uint64_t now);
+void heap_mapped_write(struct heaps *h, struct heap_image *m); /* at the end of a process */
 
 /* ---- heap_ledger.c */
 void heap_ledger_tick(struct heaps *h, struct heap_image *m, uint64_t now);

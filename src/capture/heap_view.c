@@ -134,12 +134,17 @@ static bool sums_read(struct heap_view *v, uint32_t index, uint32_t tree_epoch,
     memcpy(&c, &cells[index], sizeof c);
     if (!c.allocations)
         return false;
+    if (c.kind >= HEAP_KINDS) {
+        v->damaged = true;
+        return false;
+    }
     uint64_t live = less(c.bytes, c.freed + c.foreign_freed);
     uint32_t epoch = __atomic_load_n(&header(v)->epoch, __ATOMIC_RELAXED);
     *out =
         (struct heap_sums){.cell = index,
                            .thread = c.thread < HEAP_THREADS ? c.thread : 0,
                            .stack = c.stack,
+                           .kind = c.kind,
                            .allocations = scaled(v, c.allocations),
                            .bytes = c.bytes,
                            .live_blocks = scaled(v, less(c.allocations, c.frees + c.foreign_frees)),
@@ -160,7 +165,18 @@ void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
     uint32_t count = cells_used(v);
     for (uint32_t i = 1; i < count; i++) {
         struct heap_sums sums;
-        if (sums_read(v, i, tree_epoch, &sums))
+        if (sums_read(v, i, tree_epoch, &sums) && sums.kind == HEAP_BLOCKS)
+            each(context, &sums);
+    }
+}
+
+void heap_view_each_mapped(struct heap_view *v,
+                           void (*each)(void *context, const struct heap_sums *sums), void *context)
+{
+    uint32_t count = cells_used(v);
+    for (uint32_t i = 1; i < count; i++) {
+        struct heap_sums sums;
+        if (sums_read(v, i, 0, &sums) && sums.kind != HEAP_BLOCKS)
             each(context, &sums);
     }
 }
@@ -174,7 +190,7 @@ void heap_view_each_released(struct heap_view *v,
     for (uint32_t i = 2; i < count; i++) {
         uint32_t origin = __atomic_load_n(&cells[i].origin, __ATOMIC_RELAXED);
         uint64_t frees = load(&cells[i].frees);
-        if (!origin || !frees)
+        if (!origin || !frees || cells[i].kind != HEAP_BLOCKS)
             continue;
         if (origin >= count) {
             v->damaged = true;
@@ -231,13 +247,23 @@ size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * 
     return s.python;
 }
 
-static void generated_add(struct heap_view *v, struct heap_summary *out)
+/* What a thread counted; returns how often it mapped something. */
+static uint64_t generated_add(struct heap_view *v, struct heap_summary *out)
 {
     const struct heap_slot *slots = (const struct heap_slot *)(v->base + v->layout.threads);
+    uint64_t mappings = 0;
     for (uint32_t i = 0; i < heap_view_threads(v); i++) {
         out->generated += load(&slots[i].allocations);
         out->frees += load(&slots[i].frees);
+        mappings += load(&slots[i].mappings);
     }
+    return mappings;
+}
+
+static void mapped_add(void *context, const struct heap_sums *s)
+{
+    struct heap_summary *out = context;
+    out->mapped += s->allocations;
 }
 
 /* Samples are counted by size class, since counts are estimates; the same number in exact mode. */
@@ -266,8 +292,12 @@ void heap_view_summary(struct heap_view *v, struct heap_summary *out)
                                  .cells = cells_used(v),
                                  .table_bytes = load(&h->blocks_used)};
     out->stacks = used(v, &h->stacks_used, v->layout.stack_count);
-    generated_add(v, out);
+    uint64_t mappings = generated_add(v, out);
     heap_view_each(v, 0, recorded_add, out);
+    heap_view_each_mapped(v, mapped_add, out);
+    out->mappings_lost = load(&h->mappings_lost);
+    if (mappings > out->mapped && mappings - out->mapped > out->mappings_lost)
+        out->mappings_lost = mappings - out->mapped;
     uint64_t before = 0; /* calls that no thread's entry knows of */
     for (int i = 0; i < HEAP_LOSSES; i++) {
         out->lost_by[i] = load(&h->lost[i]);

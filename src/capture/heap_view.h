@@ -25,7 +25,8 @@ struct heap_summary {
     uint64_t generated, recorded, lost;
     uint64_t lost_by[HEAP_LOSSES], lost_bytes;
     uint64_t frees, unknown_frees;
-    uint64_t stackless; /* recorded without a stack: there was no room */
+    uint64_t mapped, mappings_lost; /* calls of mmap and the like that are in cells; that are not */
+    uint64_t stackless;             /* recorded without a stack: there was no room */
     uint32_t threads, stacks, cells;
     uint64_t table_bytes; /* of live blocks */
     bool damaged;         /* the segment contradicts itself */
@@ -34,6 +35,7 @@ struct heap_summary {
 /* One thread and one stack. Counts and bytes are estimates in sampled mode. */
 struct heap_sums {
     uint32_t cell, thread, stack; /* thread 0: not known which */
+    enum heap_kind kind;
     uint64_t allocations, bytes;
     uint64_t live_blocks, live;
     uint64_t peak, tree_peak; /* bytes held then */
@@ -57,9 +59,14 @@ void heap_view_summary(struct heap_view *v, struct heap_summary *out);
 uint32_t heap_view_threads(struct heap_view *v); /* entries so far, 0 being special */
 bool heap_view_thread(struct heap_view *v, uint32_t index, struct heap_who *out);
 
-/* Calls for every cell that was used. `tree_epoch` is the tree's. */
+/* Calls for every cell of blocks that was used. `tree_epoch` is the tree's. */
 void heap_view_each(struct heap_view *v, uint32_t tree_epoch,
                     void (*each)(void *context, const struct heap_sums *sums), void *context);
+
+/* The same for cells of other kinds. */
+void heap_view_each_mapped(struct heap_view *v,
+                           void (*each)(void *context, const struct heap_sums *sums),
+                           void *context);
 
 /* What a thread freed of what another had allocated. */
 struct heap_released {

@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 2
+#define HEAP_VERSION 3
 
 #define HEAP_DEPTH 512
 #define HEAP_PYTHON_DEPTH 256 /* Python frames of a stack, at most */
@@ -63,6 +63,15 @@ enum heap_loss {
     HEAP_LOSSES
 };
 
+/* What a cell counts. Memory that a program takes from the kernel itself stands beside its heap and
+ * is in no sum of it; what its allocator takes is in neither. */
+enum heap_kind {
+    HEAP_BLOCKS = 0,
+    HEAP_MAPPED, /* anonymous memory, and the program's break */
+    HEAP_FILES,  /* mappings of files */
+    HEAP_KINDS
+};
+
 enum heap_pause {
     HEAP_PAUSED = 1,            /* by the collector */
     HEAP_PAUSED_BY_PROGRAM = 2, /* see include/sonde.h */
@@ -84,6 +93,7 @@ struct heap_header {
     uint64_t start;
     uint64_t lost[HEAP_LOSSES];
     uint64_t lost_bytes;
+    uint64_t mappings_lost;
     uint64_t unknown_frees; /* of blocks from before the agent, from before a fork, or lost ones */
     uint32_t chunks_lock, chunks[HEAP_CLASSES]; /* free tables by size */
     /* Written in batches, read by every call. */
@@ -107,7 +117,7 @@ struct heap_slot {
     char name[16];
     uint64_t allocations; /* generated; reallocations count as one and one free */
     uint64_t frees;
-    uint64_t spare;
+    uint64_t mappings; /* calls of mmap and the like, apart from allocations */
 } __attribute__((aligned(64)));
 
 /* Entry 0 stands for all that found no room. Behind its addresses a stack has its Python frames,
@@ -138,7 +148,7 @@ struct heap_cell {
     uint64_t tree_held;
     uint32_t stack, thread; /* set at birth */
     uint32_t origin;
-    uint32_t spare;
+    uint32_t kind; /* enum heap_kind */
     uint32_t sizes[HEAP_SIZES];
 } __attribute__((aligned(64)));
 
@@ -146,9 +156,9 @@ struct heap_region {
     uint32_t lock;
     uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
     uint16_t used;
-    uint8_t bits;  /* log2 of the slots */
-    uint8_t stuck; /* how often in a row nobody got the lock */
-    uint32_t spare;
+    uint8_t bits;   /* log2 of the slots */
+    uint8_t stuck;  /* how often in a row nobody got the lock */
+    uint32_t owner; /* the place of the thread that needs no lock; see heap_regions.c */
 };
 
 /* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.

@@ -1,0 +1,17 @@
+/*
+ * Allocators that are linked into the program (jemalloc, tcmalloc, mimalloc, or its own): found by
+ * their names in its file, their functions' first bytes lead to the hooks in heap_own.c.
+ */
+#ifndef SONDE_AGENT_HEAP_OWN_H
+#define SONDE_AGENT_HEAP_OWN_H
+
+#include <stdbool.h>
+
+/* From the constructor, while the program has one thread; 1 when it has an allocator of its own and
+ * that is hooked, 0 when it has none, a negative errno when it has one that cannot be. With `late`
+ * the program runs already: EBUSY. */
+int heap_own_hook(bool late);
+
+extern bool heap_own_active; /* it is hooked */
+
+#endif
