@@ -26,7 +26,6 @@ struct python_heap {
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
     struct python_told told;
-    struct heap_known memo[HEAP_PYTHON_MEMOS];
 };
 
 static struct python_heap *memory_of(struct heap_thread *t)
@@ -46,7 +45,6 @@ static struct python_heap *memory_of(struct heap_thread *t)
         return NULL;
     }
     t->python = (struct python_heap *)at;
-    t->python_memo = t->python->memo;
     return t->python;
 }
 
