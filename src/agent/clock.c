@@ -88,7 +88,7 @@ void clock_start(struct agent_thread *t)
     if (c->page || c->refused || agent_quiet || !agent_settings.signal || !signals_guard())
         return;
     c->cpu = thread_cpu();
-    c->head = 0;
+    c->head = c->newest = 0;
     void *page = event_start(t->tid, &c->size);
     if (!page) {
         c->refused = true;
@@ -117,10 +117,58 @@ bool clock_of_signal(const siginfo_t *info, struct agent_thread **thread)
     return true;
 }
 
+/* A word of the ring, which is a page long and wraps. */
+static uint64_t ring_word(const struct clock_state *c, uint64_t at)
+{
+    return *(const uint64_t *)((const char *)c->page + PAGE + at % PAGE);
+}
+
+/* How many samples lie between `from` and `head`; where the newest begins, else `head`. Records are
+ * | type u32 | misc u16 | size u16 | and, of a sample with the kernel's frames, | count | addresses
+ * |.
+ */
+static uint64_t ring_read(const struct clock_state *c, uint64_t from, uint64_t head,
+                          uint64_t *newest)
+{
+    uint64_t count = 0;
+    *newest = head;
+    for (uint64_t at = from; at < head;) {
+        uint64_t word = ring_word(c, at), size = word >> 48;
+        if (size < 8 || size % 8 || size > head - at) {
+            *newest = head;
+            break;
+        }
+        count += (uint32_t)word == PERF_RECORD_SAMPLE;
+        if ((uint32_t)word == PERF_RECORD_SAMPLE && size >= 16)
+            *newest = at;
+        at += size;
+    }
+    return count;
+}
+
+/* What the kernel's event has run since the sample before, by its own count. The thread's CPU clock
+ * is another one: in a virtual machine it leaves out what the host took away, which the kernel's
+ * samples and sums do not. */
+static uint64_t ring_value(struct clock_state *c)
+{
+    const struct perf_event_mmap_page *page = c->page;
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), from = c->head, count;
+    c->head = c->newest = head;
+    if (head - from > PAGE) /* the oldest are written over: as many as there usually are */
+        count = c->bytes ? (head - from) * c->samples / c->bytes : 1;
+    else
+        count = ring_read(c, from, head, &c->newest);
+    c->samples += count;
+    c->bytes += head - from;
+    return count * agent_settings.interval;
+}
+
 uint64_t clock_value(struct agent_thread *t)
 {
     if (agent_quiet)
         return agent_settings.interval;
+    if (t->clock.size > PAGE && t->clock.page)
+        return ring_value(&t->clock);
     uint64_t now = thread_cpu(), value = now - t->clock.cpu;
     if (value < agent_settings.interval / 4)
         return 0;
@@ -128,41 +176,13 @@ uint64_t clock_value(struct agent_thread *t)
     return value;
 }
 
-/* A word of the ring, which is a page long and wraps. */
-static uint64_t ring_word(const struct clock_state *c, uint64_t at)
-{
-    return *(const uint64_t *)((const char *)c->page + PAGE + at % PAGE);
-}
-
-/* Where the newest sample begins, or `head` if there is none: records are
- * | type u32 | misc u16 | size u16 | and, of a sample, | count | addresses |. */
-static uint64_t newest(const struct clock_state *c, uint64_t head)
-{
-    uint64_t found = head;
-    for (uint64_t at = c->head; at < head;) {
-        uint64_t word = ring_word(c, at), size = word >> 48;
-        if (size < 8 || size % 8 || size > head - at)
-            return head;
-        if ((uint32_t)word == PERF_RECORD_SAMPLE && size >= 16)
-            found = at;
-        at += size;
-    }
-    return found;
-}
-
 size_t clock_kernel(struct agent_thread *t, uint64_t *out, size_t max)
 {
-    struct clock_state *c = &t->clock;
-    const struct perf_event_mmap_page *page = c->page;
-    if (!page || c->size <= PAGE)
-        return 0;
-    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
-    uint64_t at = head - c->head <= PAGE && head > c->head ? newest(c, head) : head;
+    const struct clock_state *c = &t->clock;
     size_t count = 0;
-    c->head = head;
-    if (at >= head)
+    if (!c->page || c->size <= PAGE || c->newest >= c->head)
         return 0;
-    uint64_t left = (ring_word(c, at) >> 48) / 8 - 2, said = ring_word(c, at + 8);
+    uint64_t at = c->newest, left = (ring_word(c, at) >> 48) / 8 - 2, said = ring_word(c, at + 8);
     /* Markers of whose frames follow are not addresses; they are the last 4096 numbers. */
     for (uint64_t i = 0; i < left && i < said && count < max; i++) {
         uint64_t word = ring_word(c, at + 16 + 8 * i);

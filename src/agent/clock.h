@@ -15,11 +15,12 @@
 struct agent_thread;
 
 struct clock_state {
-    void *page;    /* of the event; NULL: none */
-    uint32_t size; /* of what is mapped there */
-    uint64_t head; /* of the event's ring, when it was read last */
-    bool refused;  /* not to be tried again */
-    uint64_t cpu;  /* of the thread, when it was sampled last */
+    void *page;              /* of the event; NULL: none */
+    uint32_t size;           /* of what is mapped there */
+    uint64_t head, newest;   /* of the event's ring, when it was read last; its latest sample */
+    uint64_t samples, bytes; /* read from it so far */
+    bool refused;            /* not to be tried again */
+    uint64_t cpu;            /* of the thread, when it was sampled last; only without a ring */
 };
 
 /* For the calling thread: from now on instead of its timer, if it can be had. */

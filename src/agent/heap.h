@@ -41,7 +41,6 @@ enum heap_gate {
 #define HEAP_WINDOW 2048
 #define HEAP_SHAPES 64               /* a power of two */
 #define HEAP_MEMOS 2048              /* a power of two */
-#define HEAP_PYTHON_MEMOS (1u << 17) /* recursion makes as many stacks as it has ways */
 #define HEAP_SHARED UINT32_MAX       /* in the place of a region's owner: there is none any more */
 #define HEAP_NOBODY (UINT32_MAX - 1) /* in the place of a thread's name: it owns no region */
 #define HEAP_FILTER_BITS 15
@@ -93,8 +92,7 @@ struct heap_thread {
     uint64_t window_at, window_size;
     struct unwind_guesses guesses;
     uint64_t address[HEAP_DEPTH + 2 * HEAP_PYTHON_DEPTH];
-    struct python_heap *python;     /* see python_heap.h, or NULL */
-    struct heap_known *python_memo; /* as `memo`, of calls from Python; there with `python` */
+    struct python_heap *python; /* see python_heap.h, or NULL */
     struct unwind_cache cache;
     struct heap_known first[HEAP_TABLE];
     struct heap_shape shape[HEAP_SHAPES];

@@ -79,10 +79,9 @@ static inline uint64_t key_of(uint64_t address)
     return address >> 3 & KEY_MASK;
 }
 
-/* What lies within 128 bytes shares a cache line of the table: neighbours come and go together. */
 static inline uint32_t home_of(uint64_t key, uint8_t bits)
 {
-    return ((uint32_t)(key >> 4) * 0x9e3779b1u >> (32 - bits) & ~7u) | (uint32_t)(key >> 1 & 7);
+    return (uint32_t)key * 0x9e3779b1u >> (32 - bits);
 }
 
 struct heap_region *blocks_region(struct heap_thread *t, uint64_t address)

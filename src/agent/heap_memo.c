@@ -60,20 +60,9 @@ static inline uint64_t hash_words(const struct heap_thread *t, const struct heap
     return a ^ a >> 32;
 }
 
-/* The place of a hash; the one beside it is its second. */
-static inline struct heap_known *memo_at(struct heap_thread *t, uint64_t hash, size_t second)
+static inline size_t slot_of(uint64_t hash)
 {
-    return t->salt ? &t->python_memo[(hash >> 8 & (HEAP_PYTHON_MEMOS - 1)) ^ second]
-                   : &t->memo[(hash & (HEAP_MEMOS - 1)) ^ second];
-}
-
-static inline uint32_t memo_cell(struct heap_thread *t, uint64_t hash)
-{
-    const struct heap_known *m = memo_at(t, hash, 0);
-    if (__builtin_expect(m->hash == hash, 1))
-        return m->cell;
-    m = memo_at(t, hash, 1);
-    return m->hash == hash ? m->cell : 0;
+    return hash & (HEAP_MEMOS - 1);
 }
 
 /* Where all Python frames are at the same instructions, the same caller at the same depth has been
@@ -90,13 +79,21 @@ uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call, uint64
     struct heap_shape *s = shape_at(t, call);
     *hash = 0;
     if (t->salt) {
-        *hash = hash_python(t, call);
-        return memo_cell(t, *hash);
+        uint64_t h = *hash = hash_python(t, call);
+        const struct heap_known *m = &t->memo[slot_of(h)];
+        if (__builtin_expect(m->hash == h, 1))
+            return m->cell;
+        m = &t->memo[slot_of(h) ^ 1];
+        return m->hash == h ? m->cell : 0;
     }
     if (__builtin_expect(!is_of(s, call), 0) || __builtin_expect(s->rest, 0))
         return 0;
-    *hash = hash_words(t, s);
-    return memo_cell(t, *hash);
+    uint64_t h = *hash = hash_words(t, s);
+    const struct heap_known *m = &t->memo[slot_of(h)];
+    if (__builtin_expect(m->hash == h, 1))
+        return m->cell;
+    m = &t->memo[slot_of(h) ^ 1];
+    return m->hash == h ? m->cell : 0;
 }
 
 static bool is_same(const struct unwind_trace *a, const struct unwind_trace *b)
@@ -115,8 +112,8 @@ static void entry_set(struct heap_known *m, uint64_t hash, uint32_t cell)
 
 static void learn(struct heap_thread *t, uint64_t hash, uint32_t cell)
 {
-    struct heap_known *m = memo_at(t, hash, 0);
-    entry_set(memo_at(t, hash, 1), m->hash, m->cell);
+    struct heap_known *m = &t->memo[slot_of(hash)];
+    entry_set(&t->memo[slot_of(hash) ^ 1], m->hash, m->cell);
     entry_set(m, hash, cell);
 }
 

@@ -61,6 +61,12 @@ bool heap_real_is_passed_by(void)
     void *(*first)(size_t);
     __extension__ first = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
     uint64_t address = (uint64_t)(uintptr_t)first;
+    Dl_info info;
+    const ElfW(Sym) *symbol = NULL;
+    /* In a program that is bound to its addresses, the one of malloc may be its own way to ours. */
+    if (dladdr1 && dladdr1((void *)(uintptr_t)address, &info, (void **)&symbol, RTLD_DL_SYMENT) &&
+        symbol && symbol->st_shndx == SHN_UNDEF)
+        return false;
     return code[1].start && address - code[1].start >= code[1].end - code[1].start;
 }
 

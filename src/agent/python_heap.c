@@ -26,7 +26,6 @@ struct python_heap {
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
     struct python_told told;
-    struct heap_known memo[HEAP_PYTHON_MEMOS];
 };
 
 static struct python_heap *memory_of(struct heap_thread *t)
@@ -37,7 +36,6 @@ static struct python_heap *memory_of(struct heap_thread *t)
         return NULL;
     /* The child's thread is wiped, and then nothing would lead here any more. */
     t->python = publish_map_advised(sizeof *t->python, MADV_DONTFORK);
-    t->python_memo = t->python ? t->python->memo : NULL;
     return t->python;
 }
 

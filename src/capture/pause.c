@@ -1,6 +1,7 @@
 /* See pause.h. */
 #include "capture/pause.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -10,8 +11,16 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-#define PATIENCE 5000000ull /* ns that we wait for a thread which has no turn on a CPU */
-#define LOOK 20000          /* ns between two looks */
+#define PATIENCE 20000000ull /* ns that we wait for a thread which has no turn on a CPU */
+#define LOOK 20000           /* ns between two looks */
+
+/* Before all others, where that is permitted: a thread must not stay stopped because we have to
+ * wait for a CPU ourselves. */
+static void hurry(bool on)
+{
+    struct sched_param p = {.sched_priority = on ? 1 : 0};
+    sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &p);
+}
 
 static void let_go(pid_t tid, int status)
 {
@@ -56,23 +65,25 @@ bool pause_begin(struct pauses *p, struct borrowed *b, pid_t pid, pid_t tid, uin
     p->missed++;
     if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
         return false;
+    hurry(true);
     if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 || !wait_stop(tid, &status, since)) {
         if (!status) /* it runs on, and is let go once it comes to a stop */
             *vector_push(&p->owed) = tid;
-        return false;
-    }
-    if (!(status >> 16) || ptrace(PTRACE_GETREGS, tid, NULL, &b->regs) < 0) {
+    } else if (!(status >> 16) || ptrace(PTRACE_GETREGS, tid, NULL, &b->regs) < 0) {
         let_go(tid, status); /* a signal came first, and is handed on */
-        return false;
+    } else {
+        p->missed--;
+        return true;
     }
-    p->missed--;
-    return true;
+    hurry(false);
+    return false;
 }
 
 void pause_end(struct pauses *p, struct borrowed *b, uint64_t since)
 {
     borrow_release(b);
     uint64_t took = clock_now() - since;
+    hurry(false);
     p->count++;
     p->sum += took;
     p->over += took > PAUSE_LIMIT;

@@ -313,7 +313,8 @@ static int parse_long(struct option_set *set, const char *word, struct line *lin
     if (!o)
         return refuse_unknown(set, word, len + 2, err);
     if (o->kind == OPTION_FLAG) {
-        if (glued)
+        /* --native=no is --no-native. */
+        if (glued && !(on && o->negatable && read_yes_no(glued, &on)))
             return error_set(err, FAULT_USAGE, "--%s is a switch and takes no value, not '%s'",
                              o->name, glued);
         take_flag(set, o, on);

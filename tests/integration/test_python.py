@@ -11,7 +11,7 @@ pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
 
 def test_shares_and_lines(harness, python, script):
-    """60, 30 and 10 in a hundred; in short turns, since the machine is not equally fast all the time, of
+    """60, 30 and 10 in a hundred; in turns, since the machine is not equally fast all the time, of
     changing length, so as not to keep step with the samples."""
     app = script("""
         class Work:
@@ -28,8 +28,8 @@ def test_shares_and_lines(harness, python, script):
 
         def main():
             work = Work()
-            for i in range(600):
-                n = 100 + 137 * i % 200
+            for i in range(150):
+                n = 400 + 137 * i % 800
                 work.sixty(n)
                 work.thirty(n)
                 ten(n)

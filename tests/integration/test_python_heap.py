@@ -43,6 +43,7 @@ def test_a_large_list_at_its_line(harness, python, script):
     at = lines(recording, "make")
     assert max(at, key=at.get) == 10 and abs(at[10] - 152.6 * MIB) < MIB, at
     assert report.profiler["lost"] == 0
+    assert not any("allocator of its own" in note for note in report.notes), report.notes
 
 
 def test_who_keeps_what(harness, some_python, script):

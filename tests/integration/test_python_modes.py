@@ -386,8 +386,8 @@ def test_attach_with_pauses(attached, some_python, script):
     said = next(note for note in recording.report().notes if "threads were stopped" in note)
     stops, longest, _, over, missed = map(int, re.findall(r"[0-9]+(?= samples| us| ms in| stops| did)",
                                                           said))
-    assert stops > 0.9 * (stops + missed) > 9, said
-    assert over <= 0.02 * stops, said  # the collector itself may have to wait for a CPU
+    assert stops > 0.5 * (stops + missed) > 9, said  # a thread that has no CPU need not be stopped
+    assert over <= 0.05 * stops, said
 
 
 def test_attach_to_the_blocked(attached, some_python, script):

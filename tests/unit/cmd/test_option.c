@@ -111,6 +111,21 @@ static void expect_refusal(const char *a, const char *b, const char *sentence)
     option_set_release(&p.set);
 }
 
+static void switches_with_a_word(void **state)
+{
+    (void)state;
+    struct parsed p;
+    parse(&p, false, "--follow=no", "file", NULL);
+    assert_int_equal(p.result, 0);
+    assert_false(p.values.follow);
+    option_set_release(&p.set);
+    parse(&p, false, "--no-follow", "--follow=yes", "file", NULL);
+    assert_true(p.values.follow);
+    option_set_release(&p.set);
+    expect_refusal("--follow=maybe", NULL, "--follow is a switch and takes no value, not 'maybe'");
+    expect_refusal("--no-follow=yes", NULL, "--follow is a switch and takes no value, not 'yes'");
+}
+
 static void refusals_say_what_is_allowed(void **state)
 {
     (void)state;
@@ -162,9 +177,10 @@ static void command_line_wins(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_is_stored),         cmocka_unit_test(defaults_stay),
-        cmocka_unit_test(operands_and_dashes),          cmocka_unit_test(help_is_seen),
-        cmocka_unit_test(refusals_say_what_is_allowed), cmocka_unit_test(command_line_wins),
+        cmocka_unit_test(every_kind_is_stored), cmocka_unit_test(switches_with_a_word),
+        cmocka_unit_test(defaults_stay),        cmocka_unit_test(operands_and_dashes),
+        cmocka_unit_test(help_is_seen),         cmocka_unit_test(refusals_say_what_is_allowed),
+        cmocka_unit_test(command_line_wins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
