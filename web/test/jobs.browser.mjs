@@ -54,9 +54,17 @@ test('functions by any event, and beside another job', async () => {
   assert.deepEqual(await violations(page), []);
 });
 
+test('what is pushed meanwhile appears', async () => {
+  await page.go('#/jobs?job=2002');
+  await page.locator('.job-title', { hasText: '2002' }).waitFor();
+  await page.waitForTimeout(500); // it listens
+  await fetch(`${url}/api/jobs/2002/batches`, { method: 'POST', body: JSON.stringify({ key: 'late', bench: [{ name: 'late', run: { real: 1 } }] }) });
+  await page.locator('.strips circle').first().waitFor({ timeout: 20000 });
+});
+
 test('distributions of benchmarks', async () => {
   await page.go('#/jobs?job=2001');
-  await page.locator('.strips circle').first().waitFor();
+  await page.waitForFunction(() => document.querySelectorAll('.strips circle').length > 2);
   const shown = await rows(page, 'Distributions of real');
   close(shown.find((r) => r.name === 'old').median * 1e6, 1.555e6, 'median');
   assert.deepEqual(shown.map((r) => [r.name, r.runs, r.outliers]), [['old', 12, 1], ['new', 12, 1]]);

@@ -75,6 +75,13 @@ export class JobsServer {
     return (await this.server.json<{ recordings: Kept[] }>(`api/jobs/${id}/recordings`)).recordings;
   }
 
+  /** Calls `heard` for what is added; gives what ends it. */
+  listen(heard: () => void): () => void {
+    const events = new EventSource(this.server.address('api/jobs/live'));
+    events.addEventListener('added', heard);
+    return () => events.close();
+  }
+
   download(id: number, key: string): string {
     return this.server.address(`api/jobs/${id}/recordings/${encodeURIComponent(key)}`);
   }

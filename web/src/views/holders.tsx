@@ -108,6 +108,7 @@ function Held(props: { peak: number }) {
 }
 
 function Leaks() {
+  const { processes } = route.value;
   const view = useReady('leaks');
   const facts = view?.sections.leaks?.facts;
   const suppressed = Number(facts?.suppressed ?? 0);
@@ -115,6 +116,7 @@ function Leaks() {
     <>
       <StackTable caption="Not freed" rows={rowsOf(view?.sections.stacks)} whole={Number(facts?.leaked ?? 0)} noun="Blocks"
         empty="Everything was freed by the processes that ended in order." />
+      {processes.length > 0 && <p class="card-foot faint">Of all processes together: the report tells what was not freed by the tree.</p>}
       {suppressed > 0 && <p class="card-foot faint">{bytes(suppressed)} that runtimes keep on purpose are left out.</p>}
     </>
   );

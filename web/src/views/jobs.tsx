@@ -1,6 +1,7 @@
 // Jobs: what a server keeps of many runs. The list, and of the chosen one its curves, functions,
 // benchmarks and recordings, alone or beside another.
 
+import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { bytes, change, count, percent, plural, value as formatValue } from '../data/format.ts';
@@ -15,13 +16,28 @@ import { Benchmarks } from './benchmarks.tsx';
 
 const server = new JobsServer();
 const TOP = 100;
-const AGAIN = 5000; // ms after which what is shown is asked for again
+const AGAIN = 30_000; // ms after which what is shown is asked for again without word of news
+const TOGETHER = 400; // ms that news are gathered for
+
+/** Counts up when something was added to a job. */
+const news = signal(0);
+
+/** Listens for what is added while the view is there. */
+function useNews(): void {
+  useEffect(() => {
+    let timer = 0;
+    const stop = server.listen(() => {
+      if (!timer) timer = window.setTimeout(() => ((timer = 0), news.value++), TOGETHER);
+    });
+    return () => (clearTimeout(timer), stop());
+  }, []);
+}
 
 export function when(ns: number): string {
   return ns ? new Date(ns / 1e6).toLocaleString() : '–';
 }
 
-/** What a request gives, asked for again every few seconds; the sentence if it fails. */
+/** What a request gives, asked for again when there is news; the sentence if it fails. */
 function useAnswer<T>(ask: () => Promise<T>, keys: unknown[]): { data: T | null; fault: string; again: () => void } {
   const [state, setState] = useState<{ data: T | null; fault: string }>({ data: null, fault: '' });
   const [round, setRound] = useState(0);
@@ -34,11 +50,12 @@ function useAnswer<T>(ask: () => Promise<T>, keys: unknown[]): { data: T | null;
     );
     const timer = setTimeout(() => setRound(round + 1), AGAIN);
     return () => ((gone = true), clearTimeout(timer));
-  }, [...keys, round]);
+  }, [...keys, round, news.value]);
   return { ...state, again: () => setRound(round + 1) };
 }
 
 export function Jobs() {
+  useNews();
   const { data, fault, again } = useAnswer(() => server.list(), []);
   const { job } = route.value;
   if (!data)

@@ -1,6 +1,8 @@
 // Who frees what whom allocated, as a matrix of threads; and what resident memory was made of.
 
 import { bytes, count, moment, plural } from '../data/format.ts';
+import { route } from '../route.ts';
+import { recording, threadMask } from '../store.ts';
 import { Card, Share } from '../ui/parts.tsx';
 import { rowsOf, useReady, type TableRow } from '../ui/ready.ts';
 import { StackTable } from './holders.tsx';
@@ -31,9 +33,16 @@ function matrix(rows: TableRow[]): Matrix {
   return { from, by, cell, most: rows.reduce((a, row) => Math.max(a, Number(row.value)), 0) };
 }
 
+/** Threads that the filters leave; null: all. */
+function chosenTids(): Set<number> | null {
+  const mask = threadMask.value;
+  return mask && new Set(recording.value!.head.threads.filter((_, i) => mask[i]).map((t) => t.tid));
+}
+
 export function Ownership() {
   const view = useReady('ownership');
-  const rows = rowsOf(view?.sections.ownership);
+  const chosen = chosenTids();
+  const rows = rowsOf(view?.sections.ownership).filter((row) => !chosen || chosen.has(Number(row.from_tid)) || chosen.has(Number(row.by_tid)));
   const foreign = rows.filter((row) => row.from_tid !== row.by_tid);
   if (!view || !rows.length) return null;
   const stacks = rowsOf(view.sections.stacks);
@@ -94,7 +103,9 @@ const PARTS: [string, string, string][] = [
 /** Resident memory when there was most of it, process by process, and what it was made of. */
 export function Ledger() {
   const view = useReady('heap', { top: '40' });
-  const rows = rowsOf(view?.sections.ledger);
+  const { processes } = route.value;
+  const pids = new Set(processes.map((p) => recording.value!.head.processes[p]?.pid));
+  const rows = rowsOf(view?.sections.ledger).filter((row) => !processes.length || pids.has(Number(row.pid)));
   if (!rows.length) return null;
   const most = rows.reduce((a, row) => Math.max(a, Number(row.rss)), 0);
   const size = (v: unknown) => (v === null || v === undefined ? <span class="faint">–</span> : bytes(Number(v)));
