@@ -1,7 +1,7 @@
 /*
  * Writes a synthetic recording of a given size, to measure loading and reporting on:
  *
- *     make_recording FILE [samples] [stacks] [functions] [threads]
+ *     make_recording FILE [samples] [stacks] [functions] [threads] [spans]
  *
  * Call paths grow like those of real programs: deep, with hot branches, some recursion
  * and a long tail. The same arguments give the same bytes.
@@ -20,7 +20,7 @@
 #define THREADS_A_PROCESS 4
 
 struct shape {
-    uint64_t samples, stacks, functions, threads;
+    uint64_t samples, stacks, functions, threads, spans;
 };
 
 static uint64_t random_state = 0x2545f4914f6cdd1dull;
@@ -103,6 +103,30 @@ static void make_samples(struct writer *w, const struct shape *s, const uint32_t
     }
 }
 
+#define SPAN_DEPTH 24
+
+/* Calls of one thread after the other, nested at random; a few leave long gaps. */
+static void make_spans(struct writer *w, const struct shape *s, const uint32_t *frames,
+                       const uint32_t *threads)
+{
+    uint64_t each = s->spans / THREADS_A_PROCESS, extent = s->samples * (PERIOD / 8);
+    for (uint64_t t = 0; t < THREADS_A_PROCESS && t < s->threads && each; t++) {
+        uint64_t step = extent / (2 * each + 1), time = START;
+        unsigned depth = 0;
+        for (uint64_t begun = 0; begun < each || depth;
+             time += step / 2 + next_random() % (step + 1)) {
+            if (begun < each && (!depth || (depth < SPAN_DEPTH && next_random() % 2))) {
+                writer_span_begin(w, threads[t], time, frames[skewed(s->functions * 2)]);
+                begun++;
+                depth++;
+            } else {
+                writer_span_end(w, threads[t], time);
+                depth--;
+            }
+        }
+    }
+}
+
 static void make_target(struct writer *w, const struct shape *s, uint32_t *threads)
 {
     uint32_t process = 0, parent = WRITER_NONE;
@@ -134,6 +158,7 @@ static int make(struct writer *w, const struct shape *s, struct error *err)
     make_symbols(w, s, modules, frames);
     make_stacks(w, s, frames, stacks);
     make_samples(w, s, stacks, threads, event);
+    make_spans(w, s, frames, threads);
     writer_set_cost(w, &(struct writer_cost){.collector_cpu = end / 100,
                                              .collector_rss = 16 << 20,
                                              .stacks_whole = s->samples});
@@ -146,9 +171,10 @@ static int make(struct writer *w, const struct shape *s, struct error *err)
 int main(int argc, char **argv)
 {
     struct shape s = {.samples = 10000000, .stacks = 1000000, .functions = 50000, .threads = 64};
-    uint64_t *number[] = {&s.samples, &s.stacks, &s.functions, &s.threads};
-    if (argc < 2 || argc > 6 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: make_recording FILE [samples] [stacks] [functions] [threads]\n");
+    uint64_t *number[] = {&s.samples, &s.stacks, &s.functions, &s.threads, &s.spans};
+    if (argc < 2 || argc > 7 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: make_recording FILE [samples] [stacks] [functions] [threads] "
+                        "[spans]\n");
         return 2;
     }
     for (int i = 2; i < argc; i++) {

@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 
-const [, , root, file] = process.argv;
+const [, , root, file, what] = process.argv;
 const { chromium } = createRequire(`${root}/web/package.json`)('playwright-core');
 const path = execFileSync('sh', ['-c', 'command -v chromium || command -v chromium-browser']).toString().trim();
 const browser = await chromium.launch({ executablePath: path, args: ['--no-sandbox'] });
@@ -17,6 +17,42 @@ async function cpu() {
 }
 
 const middle = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
+/** Zooms in and out for 240 frames; gaps between frames and what each took to draw. */
+const zooming = (page, selector, board) => page.evaluate(([where, name]) => new Promise((done) => {
+  const view = document.querySelector(where)[name];
+  const whole = view.to - view.from;
+  const gaps = [];
+  const draws = [];
+  let last = 0;
+  let n = 0;
+  const frame = (time) => {
+    if (last) gaps.push(time - last);
+    last = time;
+    draws.push(view.cost);
+    const part = whole * 0.5 ** (6 * Math.abs(Math.sin(n / 40)));
+    view.show(0.3 * (whole - part), 0.3 * (whole - part) + part);
+    if (++n < 240) requestAnimationFrame(frame);
+    else done({ gaps, draws });
+  };
+  requestAnimationFrame(frame);
+}), [selector, board]);
+
+async function timeline() {
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  const began = performance.now();
+  await page.goto(`file://${file}#/timeline`, { waitUntil: 'commit' });
+  await page.waitForFunction(() => document.querySelector('.track-canvas canvas')?.timeline?.spans.size > 0, null, { timeout: 120000 });
+  const shown = performance.now() - began;
+  const { gaps, draws } = await zooming(page, '.track-canvas canvas', 'timeline');
+  console.log(`timeline after ${shown.toFixed(0)} ms; zooming: ${(1000 / middle(gaps)).toFixed(0)} frames/s, a frame is drawn in ${middle(draws).toFixed(1)} ms`);
+  await browser.close();
+}
+
+if (what === 'timeline') {
+  await timeline();
+  process.exit(0);
+}
+
 const results = { first: [], whole: [], wholeCpu: [], flame: [], flameCpu: [], gap: [], draw: [], frameCpu: [] };
 let nodes = 0;
 for (let round = 0; round < 3; round++) {
@@ -35,24 +71,8 @@ for (let round = 0; round < 3; round++) {
   results.flame.push(performance.now() - began);
   results.flameCpu.push((await cpu()) - before);
   before = await cpu();
-  const frames = await page.evaluate(() => new Promise((done) => {
-    const view = document.querySelector('.flame canvas').flame;
-    const gaps = [];
-    const draws = [];
-    let last = 0;
-    let n = 0;
-    const frame = (time) => {
-      if (last) gaps.push(time - last);
-      last = time;
-      draws.push(view.cost);
-      const part = 0.5 ** (6 * Math.abs(Math.sin(n / 40)));
-      view.show(0.3 * (1 - part), 0.3 * (1 - part) + part);
-      if (++n < 240) requestAnimationFrame(frame);
-      else done({ gaps, draws, nodes: view.scene.layout.sums.tree.length });
-    };
-    requestAnimationFrame(frame);
-  }));
-  nodes = frames.nodes;
+  const frames = await zooming(page, '.flame canvas', 'flame');
+  nodes = await page.evaluate(() => document.querySelector('.flame canvas').flame.scene.layout.sums.tree.length);
   results.frameCpu.push(((await cpu()) - before) / frames.gaps.length);
   results.gap.push(middle(frames.gaps));
   results.draw.push(middle(frames.draws));

@@ -24,6 +24,8 @@ struct chart {
     uint32_t lane;                /* box */
     uint64_t least;               /* width of a box that is kept */
     uint64_t end;                 /* of the last sample's time */
+    uint64_t period;              /* the longest between two samples of time */
+    bool *waits;                  /* by event */
 };
 
 static uint32_t open_box(struct chart *c, uint32_t symbol, uint32_t depth, uint64_t start)
@@ -72,14 +74,28 @@ static uint64_t sample_start(const struct chart *c, const struct profile_sample 
     return start < time ? start : time;
 }
 
+/* From when to when it is drawn. A sample stands for the time before it; a wait has the time at
+ * which it began, up to which the thread ran on. */
+static uint64_t sample_times(struct chart *c, const struct profile_sample *sample, uint64_t time,
+                             uint64_t *end)
+{
+    bool wait = c->waits[sample->event];
+    *end = wait ? time + sample->value : time;
+    if (*end <= c->end)
+        *end = c->end + 1;
+    if (!wait)
+        return sample_start(c, sample, *end);
+    if (time > c->end && time - c->end <= c->period && c->open.len)
+        c->end = time;
+    return time > c->end ? time : c->end;
+}
+
 static void chart_sample(struct chart *c, const struct profile_sample *sample, uint64_t origin)
 {
     const struct tree *t = c->f->tree;
     uint32_t node = sample->stack ? tree_node_of(t, sample->event, sample->stack) : TREE_NONE;
     uint64_t time = sample->time > origin ? sample->time - origin : 0;
-    if (time <= c->end)
-        time = c->end + 1;
-    uint64_t start = sample_start(c, sample, time);
+    uint64_t start = sample_times(c, sample, time, &time);
     if (start != c->end)
         close_boxes(c, 0);
     c->path.len = 0;
@@ -106,9 +122,10 @@ static void chart_sample(struct chart *c, const struct profile_sample *sample, u
 }
 
 /* Of the thread's first and last chosen sample; false if there is none. */
-static bool thread_times(const struct selection *s, uint32_t thread, uint64_t *first,
+static bool thread_times(const struct chart *chart, uint32_t thread, uint64_t *first,
                          uint64_t *last, struct error *err, int *rc)
 {
+    const struct selection *s = chart->s;
     struct samples_cursor c;
     struct profile_sample m;
     bool any = false;
@@ -116,9 +133,10 @@ static bool thread_times(const struct selection *s, uint32_t thread, uint64_t *f
     while (samples_next(&c, &m)) {
         if (!selection_has(s, m.event, m.thread, m.stack))
             continue;
+        uint64_t end = m.time + (chart->waits[m.event] ? m.value : 0);
         if (!any)
             *first = m.time;
-        *last = m.time;
+        *last = !any || end > *last ? end : *last;
         any = true;
     }
     *rc = samples_end(&c, err);
@@ -143,7 +161,7 @@ static int chart_thread(struct chart *c, uint32_t thread, struct error *err)
     struct profile_sample m;
     uint64_t first, last;
     int rc;
-    if (!thread_times(c->s, thread, &first, &last, err, &rc))
+    if (!thread_times(c, thread, &first, &last, err, &rc))
         return rc;
     open_lane(c, thread);
     /* A count says nothing of the time before the first one. */
@@ -166,15 +184,22 @@ int flame_from_samples(struct flame *f, struct tree *t, const struct selection *
                        double min_percent, struct error *err)
 {
     const struct profile *p = s->profile;
+    struct chart c = {.f = f, .s = s, .waits = memory_array(p->events.len + 1, sizeof *c.waits)};
     int rc = 0;
     *f = (struct flame){.tree = t, .chart = true};
+    for (uint32_t i = 0; i < p->events.len; i++) {
+        const struct profile_event *e = &p->events.data[i];
+        c.waits[i] = selection_event_waits(p, i);
+        if (e->unit == UNIT_NANOSECONDS && e->period > c.period)
+            c.period = e->period;
+    }
     for (uint32_t i = 0; i < p->threads.len && !rc; i++) {
         uint64_t first, last = 0;
-        if (thread_times(s, i, &first, &last, err, &rc) && last > p->start &&
+        if (thread_times(&c, i, &first, &last, err, &rc) && last > p->start &&
             last - p->start > f->extent)
             f->extent = last - p->start;
     }
-    struct chart c = {.f = f, .s = s, .least = (uint64_t)((double)f->extent * min_percent / 100)};
+    c.least = (uint64_t)((double)f->extent * min_percent / 100);
     for (uint32_t i = 0; i < p->threads.len && !rc; i++)
         rc = chart_thread(&c, i, err);
     for (size_t i = 0; i < f->boxes.len; i++)
@@ -182,5 +207,6 @@ int flame_from_samples(struct flame *f, struct tree *t, const struct selection *
             f->boxes.data[i].width = f->extent;
     vector_release(&c.open);
     vector_release(&c.path);
+    free(c.waits);
     return rc;
 }

@@ -22,6 +22,8 @@ bool heap_alone(const struct profile *p);
  * a profile that is read afterwards and no more: its index of cells is not kept.
  */
 void heap_skip_allocators(struct profile *p);
+/* Is it, by its name, such a function? */
+bool heap_is_allocator(const char *name);
 
 /* The event that says what stacks held at the peak of what is selected: of the one process, or
  * of the whole tree. */
@@ -67,6 +69,9 @@ struct peaks_options {
 /* heap_hold for peak `number` of report_peaks; *time is when it was, ns since the start. */
 int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
                    uint64_t *time, struct error *err);
+/* For each of the first `most` peaks of report_peaks the event "heap:peak-NUMBER": what stacks held
+ * then. As heap_hold, before heap_skip_allocators. */
+void heap_hold_peaks(struct profile *p, const struct peaks_options *o, unsigned most);
 /* What heap_hold found for the same times: functions and stacks, or the calls as a tree. */
 void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t to, bool calls);
 /* How often which sizes were asked for, in all and by stack. */
@@ -78,5 +83,9 @@ void report_ages(struct view *v, const struct report *r);
 
 /* The peaks of the curve of all selected processes together. */
 void report_peaks(struct view *v, const struct report *r, const struct peaks_options *o);
+
+/* Leaks and peaks with nothing asked for. */
+void report_usual_leaks(struct view *v, const struct report *r);
+void report_usual_peaks(struct view *v, const struct report *r);
 
 #endif

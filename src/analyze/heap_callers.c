@@ -41,7 +41,7 @@ static const char *const starts[] = {"operator new",
 static const char *const parts[] = {"::_M_allocate(", "::_M_create(", "::_M_get_node(",
                                     "::_M_allocate_map(", "::_M_allocate_node("};
 
-static bool is_allocator(const char *name)
+bool heap_is_allocator(const char *name)
 {
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(name, names[i]))
@@ -84,7 +84,7 @@ void heap_skip_allocators(struct profile *p)
     bool *allocator = memory_array(p->functions.len + 1, sizeof *allocator);
     bool *heap = memory_array(p->events.len + 1, sizeof *heap);
     for (size_t i = 0; i < p->functions.len; i++)
-        allocator[i] = is_allocator(profile_text(p, p->functions.data[i].name));
+        allocator[i] = heap_is_allocator(profile_text(p, p->functions.data[i].name));
     for (size_t i = 0; i < p->events.len; i++)
         heap[i] = text_starts(profile_text(p, p->events.data[i].name), "heap:");
     for (size_t i = 0; i < p->cells.len; i++)

@@ -112,8 +112,13 @@ static void drop_ended(struct profile *p, uint32_t event, uint64_t to)
 
 void heap_hold(struct profile *p, uint64_t from, uint64_t to)
 {
+    heap_hold_as(p, HEAP_HELD, from, to);
+}
+
+void heap_hold_as(struct profile *p, const char *event, uint64_t from, uint64_t to)
+{
     struct span s = {.profile = p,
-                     .event = profile_event_add(p, HEAP_HELD, UNIT_BYTES, 0),
+                     .event = profile_event_add(p, event, UNIT_BYTES, 0),
                      .from = from ? p->start + from : 0,
                      .to = to ? p->start + to : UINT64_MAX};
     heap_histories(p, hold, &s);

@@ -55,6 +55,8 @@ struct heap_history {
     size_t count;
 };
 
+/* heap_hold, as an event of that name. */
+void heap_hold_as(struct profile *p, const char *event, uint64_t from, uint64_t to);
 /* Calls for every thread and stack that has a history. */
 void heap_histories(const struct profile *p,
                     void (*each)(void *context, const struct heap_history *history), void *context);

@@ -161,3 +161,11 @@ uint64_t report_leaks(struct view *v, const struct report *r, const struct suppr
     heap_part_release(&part);
     return leaked;
 }
+
+void report_usual_leaks(struct view *v, const struct report *r)
+{
+    struct suppressions quiet;
+    suppressions_init(&quiet);
+    report_leaks(v, r, &quiet);
+    suppressions_release(&quiet);
+}

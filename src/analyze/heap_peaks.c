@@ -114,3 +114,8 @@ void report_peaks(struct view *v, const struct report *r, const struct peaks_opt
     curve_release(&total);
     curves_release(&curves);
 }
+
+void report_usual_peaks(struct view *v, const struct report *r)
+{
+    report_peaks(v, r, &(struct peaks_options){0});
+}

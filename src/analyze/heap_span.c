@@ -1,4 +1,5 @@
 /* What was held at one time, or came about in a span and was left at its end; see heap.h. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analyze/heap_internal.h"
@@ -6,10 +7,10 @@
 #include "base/memory.h"
 
 /* Of the highest peak the recording has the exact stacks, whenever the history looked. */
-static void hold_highest(struct profile *p, const char *event)
+static void hold_highest(struct profile *p, const char *event, const char *name)
 {
     uint32_t from = profile_event_find(p, event);
-    uint32_t held = profile_event_add(p, HEAP_HELD, UNIT_BYTES, 0);
+    uint32_t held = profile_event_add(p, name, UNIT_BYTES, 0);
     for (size_t i = 0, count = p->cells.len; i < count; i++) {
         const struct profile_cell c = p->cells.data[i];
         if (c.event == from)
@@ -17,33 +18,68 @@ static void hold_highest(struct profile *p, const char *event)
     }
 }
 
-int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
-                   uint64_t *time, struct error *err)
+/* The peaks of all processes together. */
+struct numbered {
+    struct peaks peaks;
+    uint64_t highest;
+    const char *event; /* that has the stacks of the highest */
+};
+
+static int numbered_init(struct numbered *n, const struct profile *p, const struct peaks_options *o,
+                         struct error *err)
 {
     struct selection s;
     struct curve total;
-    struct peaks peaks;
+    *n = (struct numbered){0};
     int rc = selection_init(&s, p, NULL, err);
     if (rc)
         return rc;
     curve_total(&total, &s);
-    peaks_init(&peaks, &total, o);
-    if (number == 0 || number > peaks.all.len)
-        rc =
-            error_set(err, FAULT_MISSING, "there is no peak %llu; `sonde report --peaks` lists %zu",
-                      (unsigned long long)number, peaks.all.len);
-    else
-        *time = peaks.all.data[number - 1].time;
-    bool highest = !rc && peaks.all.data[number - 1].value == total.highest;
-    const char *event = heap_peak_event(&s);
-    peaks_release(&peaks);
+    peaks_init(&n->peaks, &total, o);
+    n->highest = total.highest;
+    n->event = heap_peak_event(&s);
     curve_release(&total);
     selection_release(&s);
-    if (highest)
-        hold_highest(p, event);
-    else if (!rc)
-        heap_hold(p, 0, *time);
+    return 0;
+}
+
+static void hold_peak(struct profile *p, const struct numbered *n, size_t i, const char *name)
+{
+    const struct peak *peak = &n->peaks.all.data[i];
+    if (peak->value == n->highest)
+        hold_highest(p, n->event, name);
+    else
+        heap_hold_as(p, name, 0, peak->time);
+}
+
+int heap_hold_peak(struct profile *p, const struct peaks_options *o, uint64_t number,
+                   uint64_t *time, struct error *err)
+{
+    struct numbered n;
+    int rc = numbered_init(&n, p, o, err);
+    if (!rc && (number == 0 || number > n.peaks.all.len))
+        rc =
+            error_set(err, FAULT_MISSING, "there is no peak %llu; `sonde report --peaks` lists %zu",
+                      (unsigned long long)number, n.peaks.all.len);
+    if (!rc) {
+        *time = n.peaks.all.data[number - 1].time;
+        hold_peak(p, &n, (size_t)number - 1, HEAP_HELD);
+    }
+    peaks_release(&n.peaks);
     return rc;
+}
+
+void heap_hold_peaks(struct profile *p, const struct peaks_options *o, unsigned most)
+{
+    struct numbered n;
+    char name[32];
+    if (numbered_init(&n, p, o, NULL))
+        return;
+    for (size_t i = 0; i < n.peaks.all.len && i < most; i++) {
+        snprintf(name, sizeof name, "heap:peak-%zu", i + 1);
+        hold_peak(p, &n, i, name);
+    }
+    peaks_release(&n.peaks);
 }
 
 /* The first point of the history at or after a time, which has what was done by then. */

@@ -168,20 +168,38 @@ void section_totals(struct view *v, const struct report *r)
             report_plural(cpu_count, " CPU", " CPUs");
 }
 
+static void add_note(struct view_section *s, size_t limit, enum note_level level, const char *text)
+{
+    if (limit && s->notes.len >= limit)
+        s->omitted++;
+    else
+        view_note(s, level, text);
+}
+
+/* Moments that somebody named. */
+static void add_marks(struct view_section *s, const struct profile *p, size_t limit)
+{
+    struct text note = TEXT_INIT;
+    for (size_t i = 0; i < p->marks.len; i++) {
+        uint64_t time = p->marks.data[i].time > p->start ? p->marks.data[i].time - p->start : 0;
+        text_clear(&note);
+        text_format(&note, "mark at %.6f s: %s", (double)time / 1e9,
+                    profile_text(p, p->marks.data[i].text));
+        add_note(s, limit, NOTE_INFO, note.data);
+    }
+    text_release(&note);
+}
+
 void section_notes(struct view *v, const struct report *r, size_t limit)
 {
     const struct profile *p = r->selection->profile;
     struct view_section *s = view_add(v, VIEW_NOTES, "notes", "");
     for (int level = NOTE_WARNING; level >= NOTE_INFO; level--) {
-        for (size_t i = 0; i < p->notes.len; i++) {
-            if ((int)p->notes.data[i].level != level)
-                continue;
-            if (limit && s->notes.len >= limit)
-                s->omitted++;
-            else
-                view_note(s, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
-        }
+        for (size_t i = 0; i < p->notes.len; i++)
+            if ((int)p->notes.data[i].level == level)
+                add_note(s, limit, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
     }
+    add_marks(s, p, limit);
     if (selection_empty(r->selection))
         view_note(s, NOTE_WARNING,
                   p->cells.len ? "nothing that was recorded is selected"

@@ -100,10 +100,9 @@ static void set(struct session *s, char *rest, bool on, struct text *answer)
 
 static void mark(struct session *s, const char *text)
 {
-    char note[MARK_MAX + 64];
-    snprintf(note, sizeof note, "mark at %.6f s: %.*s", (double)(clock_now() - s->start) / SECOND,
-             MARK_MAX, text);
-    writer_note(s->writer, NOTE_INFO, note);
+    char named[MARK_MAX + 1];
+    snprintf(named, sizeof named, "%s", text);
+    writer_mark(s->writer, clock_now(), named);
 }
 
 static void snapshot_heap(struct session *s, pid_t pid, struct text *answer)

@@ -16,6 +16,7 @@
 #include "serve/access.h"
 #include "serve/access_log.h"
 #include "serve/jobs.h"
+#include "serve/shelf.h"
 
 #define ANSWERS_MAX                                                                                \
     ((size_t)32 << 20) /* bytes of answers that are kept for when the store is away */
@@ -204,6 +205,7 @@ struct serving {
     int log; /* descriptor, -1 for none */
     struct http_server *server;
     struct jobs jobs;
+    struct shelf *shelf;
     struct access *access;
     struct event *signals[2];
     const char **hosts; /* as long as the server lives */
@@ -327,6 +329,8 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
     s->jobs.query_time = o->query_time;
     s->jobs.started = clock_now();
     http_server_routes(s->server, jobs_routes, jobs_route_count(), &s->jobs);
+    s->shelf = shelf_new(&s->jobs);
+    http_server_routes(s->server, shelf_routes, shelf_route_count(), s->shelf);
     return 0;
 }
 
@@ -385,6 +389,7 @@ static int serve(struct invocation *inv, const char *folder)
         rc = start_ledger(&s, o, folder, &inv->error);
     if (!rc)
         rc = run_server(&s, o, &inv->error);
+    shelf_free(s.shelf);
     ledger_free(s.jobs.ledger);
     recall_free(s.jobs.recall);
     free(s.hosts);

@@ -9,6 +9,7 @@
 
 #include "base/io.h"
 #include "formats/open.h"
+#include "render/page.h"
 #include "symbol/profile.h"
 
 static int write_to_fd(void *context, const void *data, size_t len, struct error *err)
@@ -19,14 +20,12 @@ static int write_to_fd(void *context, const void *data, size_t len, struct error
 }
 
 /* Names are put into a recording when it ends: until then they are looked up for who asks. */
-static int load(const char *path, const struct format *format, struct profile *p, struct error *err)
+static int load(const char *path, const struct load_options *how, struct profile *p,
+                struct error *err)
 {
-    struct load_options how = {.hide_interpreter = true,
-                               .keep_samples = format->timed,
-                               .samples_apart = format->timed && !format->summed};
     struct symbol_summary summary;
     struct symbol_options options = {.workers = 1};
-    int rc = profile_open(path, &how, p, err);
+    int rc = profile_open(path, how, p, err);
     if (!rc && !p->symbolized)
         symbol_profile(p, NULL, false, &options, &summary, NULL);
     return rc ? rc : profile_settle(p, err);
@@ -36,8 +35,12 @@ static int export(const char *path, const struct format *format, int fd, struct 
 {
     struct profile p;
     struct sink sink;
+    struct load_options load_how = {.hide_interpreter = true,
+                                    .keep_samples = format->timed,
+                                    .keep_spans = format->timed,
+                                    .samples_apart = format->timed && !format->summed};
     profile_init(&p);
-    int rc = load(path, format, &p, err);
+    int rc = load(path, &load_how, &p, err);
     if (!rc) {
         struct export_options how = {.event = PROFILE_NONE};
         sink_init(&sink, write_to_fd, &fd);
@@ -45,6 +48,27 @@ static int export(const char *path, const struct format *format, int fd, struct 
         if (!rc)
             rc = sink_finish(&sink, err);
         sink_release(&sink);
+    }
+    profile_release(&p);
+    return rc;
+}
+
+static int page_piece(void *context, const char *data, size_t len)
+{
+    return io_write(*(int *)context, data, len) < 0 ? FAULT_SYSTEM : 0;
+}
+
+/* The page as a file that needs no server. */
+static int export_page(const char *path, int fd, struct error *err)
+{
+    struct profile p;
+    struct load_options how = {.hide_interpreter = true, .keep_samples = true, .keep_spans = true};
+    profile_init(&p);
+    int rc = load(path, &how, &p, err);
+    if (!rc) {
+        page_prepare(&p);
+        if (page_html(&p, NULL, &(struct page_options){.sources = true}, page_piece, &fd))
+            rc = error_errno(err, FAULT_SYSTEM, "cannot write the page");
     }
     profile_release(&p);
     return rc;
@@ -76,12 +100,14 @@ static void send_file(struct http_request *q, const char *path)
     http_reply_file(q, fd, "application/octet-stream");
 }
 
+/* `format` NULL: the page. */
 static void send_export(struct http_request *q, const char *path, const struct format *format)
 {
     struct error err = {0};
     int fd = memfd_create("sonde-download", MFD_CLOEXEC);
-    int rc = fd < 0 ? error_errno(&err, FAULT_SYSTEM, "no memory for the file")
-                    : export(path, format, fd, &err);
+    int rc = fd < 0   ? error_errno(&err, FAULT_SYSTEM, "no memory for the file")
+             : format ? export(path, format, fd, &err)
+                      : export_page(path, fd, &err);
     if (rc) {
         if (fd >= 0)
             close(fd);
@@ -89,8 +115,15 @@ static void send_export(struct http_request *q, const char *path, const struct f
         return;
     }
     lseek(fd, 0, SEEK_SET);
-    name_file(q, path, format->extensions && *format->extensions ? *format->extensions : ".txt");
-    http_reply_file(q, fd, format->binary ? "application/octet-stream" : "text/plain");
+    const char *const *ends = format ? format->extensions : NULL;
+    name_file(q, path, !format ? ".html" : ends && *ends ? *ends : ".txt");
+    http_reply_file(q, fd, !format || format->binary ? "application/octet-stream" : "text/plain");
+}
+
+void download_names(struct text *out)
+{
+    text_add(out, "sonde, page, ");
+    format_names(true, out);
 }
 
 void download_answer(struct http_request *q, const char *path)
@@ -99,10 +132,10 @@ void download_answer(struct http_request *q, const char *path)
     const struct format *format = name ? format_find(name) : NULL;
     if (!name || strcmp(name, "sonde") == 0) {
         send_file(q, path);
-    } else if (!format || !format->write) {
+    } else if ((!format || !format->write) && strcmp(name, "page") != 0) {
         struct text names = TEXT_INIT;
-        format_names(true, &names);
-        http_reply_error(q, 400, "'%s' is no format that can be written: there are sonde, %s", name,
+        download_names(&names);
+        http_reply_error(q, 400, "'%s' is no format that can be written: there are %s", name,
                          names.data);
         text_release(&names);
     } else {

@@ -6,5 +6,7 @@
 
 /* Answers with ?format= (sonde if there is none) of the recording at `path`; takes long. */
 void download_answer(struct http_request *q, const char *path);
+/* "sonde, page, callgrind, … and speedscope" */
+void download_names(struct text *out);
 
 #endif

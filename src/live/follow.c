@@ -18,7 +18,8 @@ int follow_new(const char *path, bool keep_samples, struct follow **out, struct 
 {
     struct follow *f = memory_alloc(sizeof *f);
     profile_init(&f->profile);
-    f->loader = loader_new(&f->profile, &(struct load_options){.keep_samples = keep_samples});
+    f->loader = loader_new(&f->profile, &(struct load_options){.keep_samples = keep_samples,
+                                                               .keep_spans = keep_samples});
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     int rc = fd < 0 ? error_errno(err, FAULT_SYSTEM, "cannot open %s", path)
                     : block_reader_new(fd, path, &f->reader, err);

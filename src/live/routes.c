@@ -17,6 +17,8 @@
 #define ORDER_SECONDS 10
 #define ORDER_MAX 16384
 #define TOP_ROWS_MAX 1000
+#define SPAN_THREADS_MAX 256
+#define SPAN_PIXELS_MAX 10000
 
 static bool is_ready(const struct live *l, struct http_request *q)
 {
@@ -94,18 +96,20 @@ static void send_view(struct http_request *q, void *context)
 {
     struct live *l = context;
     struct error err = {0};
-    uint64_t pid, top, depth;
+    uint64_t pid, top, depth, peak;
     struct views_options o = {.event = http_query(q, "event"),
                               .function = http_query(q, "function"),
                               .thread = http_query(q, "thread"),
                               .module = http_query(q, "module"),
                               .min = 1};
     if (!is_ready(l, q) || !number_of(q, "pid", 0, &pid) || !number_of(q, "top", 0, &top) ||
-        !number_of(q, "depth", 0, &depth) || !sort_of(q, &o.sort))
+        !number_of(q, "depth", 0, &depth) || !number_of(q, "peak", 1, &peak) ||
+        !sort_of(q, &o.sort))
         return;
     o.pid = (int32_t)pid;
     o.top = top;
     o.depth = (uint32_t)depth;
+    o.peak = peak;
     struct json j;
     json_init(&j, NULL, NULL);
     if (state_view(l->state, http_param(q, "name"), &o, put_view, &j, &err)) {
@@ -122,7 +126,7 @@ static void send_status(struct http_request *q, void *context)
 {
     struct live *l = context;
     struct state_facts f = {0};
-    struct text session = TEXT_INIT;
+    struct text session = TEXT_INIT, formats = TEXT_INIT;
     struct json j;
     if (l->state)
         state_facts(l->state, &f);
@@ -140,6 +144,9 @@ static void send_status(struct http_request *q, void *context)
     json_put_bool(&j, "complete", f.complete);
     json_put_uint(&j, "viewers", http_server_counts(l->server)->viewers);
     json_put_uint(&j, "viewers_dropped", http_server_counts(l->server)->viewers_dropped);
+    download_names(&formats);
+    json_put_string(&j, "formats", formats.data);
+    text_release(&formats);
     json_key(&j, "session");
     if (answers)
         json_raw(&j, session.data, session.len);
@@ -196,6 +203,29 @@ static void send_top(struct http_request *q, void *context)
     text_release(&out);
 }
 
+static void send_spans(struct http_request *q, void *context)
+{
+    struct live *l = context;
+    uint32_t threads[SPAN_THREADS_MAX];
+    uint64_t from, to, pixels;
+    struct text out = TEXT_INIT;
+    if (!is_ready(l, q) || !number_of(q, "from", 0, &from) ||
+        !number_of(q, "to", UINT64_MAX / 4, &to) || !number_of(q, "pixels", 1000, &pixels))
+        return;
+    size_t count = page_threads(http_query(q, "threads"), threads, SPAN_THREADS_MAX);
+    if (from >= to || !pixels || pixels > SPAN_PIXELS_MAX || count > SPAN_THREADS_MAX) {
+        http_reply_error(q, 400,
+                         "spans are asked for with from < to (ns), pixels from 1 to %d and at most "
+                         "%d threads",
+                         SPAN_PIXELS_MAX, SPAN_THREADS_MAX);
+        return;
+    }
+    struct page_window w = {from, to, (uint32_t)pixels, threads, count};
+    state_spans(l->state, &w, &out);
+    http_reply_text(q, 200, "application/octet-stream", &out);
+    text_release(&out);
+}
+
 static void send_recording(struct http_request *q, void *context)
 {
     struct live *l = context;
@@ -206,6 +236,7 @@ static void send_recording(struct http_request *q, void *context)
 static const struct http_route routes[] = {
     {HTTP_GET, "/api/snapshot", HTTP_ROLE_READ, send_snapshot, true, 0},
     {HTTP_GET, "/api/events", HTTP_ROLE_READ, join_events, false, 0},
+    {HTTP_GET, "/api/spans", HTTP_ROLE_READ, send_spans, true, 0},
     {HTTP_GET, "/api/views/{name}", HTTP_ROLE_READ, send_view, true, 0},
     {HTTP_GET, "/api/top", HTTP_ROLE_READ, send_top, true, 0},
     {HTTP_GET, "/api/status", HTTP_ROLE_READ, send_status, true, 0},

@@ -9,7 +9,6 @@
 #include "live/follow.h"
 #include "live/naming.h"
 #include "profile/merge.h"
-#include "render/page.h"
 
 struct document {
     struct state_document shown; /* first, so that one is the other */
@@ -156,9 +155,21 @@ static void keep_since(struct profile *copy, struct state_mark *m)
 int state_copy(struct state *s, struct profile *into, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
-    int rc = profile_merge(into, follow_profile(s->follow), err);
+    struct profile *p = follow_profile(s->follow);
+    size_t spans = p->spans.len;
+    p->spans.len = 0; /* no view reads them, and there may be millions */
+    int rc = profile_merge(into, p, err);
+    p->spans.len = spans;
     pthread_mutex_unlock(&s->lock);
     return rc;
+}
+
+void state_spans(struct state *s, const struct page_window *w, struct text *out)
+{
+    pthread_mutex_lock(&s->lock);
+    if (s->page)
+        page_spans(s->page, w, add_to_text, out);
+    pthread_mutex_unlock(&s->lock);
 }
 
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,

@@ -7,6 +7,7 @@
 #define SONDE_LIVE_STATE_H
 
 #include "live/views.h"
+#include "render/page.h"
 
 struct state;
 
@@ -27,7 +28,10 @@ struct state_document {
 struct state_document *state_document(struct state *s);
 void state_release_document(void *document);
 
-/* Everything as it is now, into a fresh profile. */
+/* The spans that a window of the timeline shows, as a document of the page, added to `out`. */
+void state_spans(struct state *s, const struct page_window *w, struct text *out);
+
+/* Everything as it is now but spans, into a fresh profile. */
 int state_copy(struct state *s, struct profile *into, struct error *err);
 /* A view by its name; see views.h. */
 int state_view(struct state *s, const char *name, const struct views_options *o, views_use *use,

@@ -6,19 +6,12 @@
 #include "analyze/heap.h"
 #include "base/text.h"
 #include "profile/interpreter.h"
+#include "render/excerpt.h"
 
-static void make_leaks(struct view *v, const struct report *r)
+/* What heap_hold_peak has found. */
+static void make_held(struct view *v, const struct report *r)
 {
-    struct suppressions quiet;
-    suppressions_init(&quiet);
-    report_leaks(v, r, &quiet);
-    suppressions_release(&quiet);
-}
-
-static void make_peaks(struct view *v, const struct report *r)
-{
-    static const struct peaks_options usual;
-    report_peaks(v, r, &usual);
+    report_held(v, r, 0, 0, false);
 }
 
 static const struct {
@@ -27,18 +20,13 @@ static const struct {
     int (*find)(struct view *v, const struct report *r, const char *function, struct error *err);
     bool heap;
 } kinds[] = {
-    {"overview", report_overview, NULL, false},
-    {"functions", report_functions, NULL, false},
-    {"processes", report_processes, NULL, false},
-    {"threads", report_threads, NULL, false},
-    {"modules", report_modules, NULL, false},
-    {"tree", report_tree, NULL, false},
-    {"notes", report_notes, NULL, false},
-    {"heap", report_heap, NULL, true},
-    {"leaks", make_leaks, NULL, true},
-    {"peaks", make_peaks, NULL, true},
-    {"callers", NULL, report_callers, false},
-    {"callees", NULL, report_callees, false},
+    {"overview", report_overview, NULL, false},   {"functions", report_functions, NULL, false},
+    {"processes", report_processes, NULL, false}, {"threads", report_threads, NULL, false},
+    {"modules", report_modules, NULL, false},     {"tree", report_tree, NULL, false},
+    {"notes", report_notes, NULL, false},         {"heap", report_heap, NULL, true},
+    {"leaks", report_usual_leaks, NULL, true},    {"peaks", report_usual_peaks, NULL, true},
+    {"ownership", report_ownership, NULL, true},  {"held", make_held, NULL, true},
+    {"callers", NULL, report_callers, false},     {"callees", NULL, report_callees, false},
     {"lines", NULL, report_lines, false},
 };
 
@@ -68,6 +56,17 @@ static int select_part(const struct profile *p, const struct views_options *o, b
     return selection_init(s, p, &so, err);
 }
 
+/* What views of memory need beside what was recorded. */
+static int prepare(struct profile *p, void (*make)(struct view *, const struct report *),
+                   const struct views_options *o, struct error *err)
+{
+    static const struct peaks_options usual;
+    uint64_t time;
+    if (make == report_ownership)
+        heap_released(p);
+    return make == make_held ? heap_hold_peak(p, &usual, o->peak, &time, err) : 0;
+}
+
 int views_make(const char *name, struct profile *p, const struct views_options *o, views_use *use,
                void *context, struct error *err)
 {
@@ -80,21 +79,27 @@ int views_make(const char *name, struct profile *p, const struct views_options *
         return heap_missing(p, "this session", err);
     if (kinds[kind].find && !o->function && strcmp(name, "lines") != 0)
         return error_set(err, FAULT_USAGE, "the view '%s' needs a function", name);
+    int rc = prepare(p, kinds[kind].make, o, err);
+    if (rc)
+        return rc;
     profile_hide_interpreter(p);
     if (kinds[kind].heap)
         heap_skip_allocators(p);
     struct selection selection;
     struct tree tree;
     struct view view = {0};
-    int rc = select_part(p, o, kinds[kind].make != NULL, &selection, err);
+    rc = select_part(p, o, kinds[kind].make != NULL, &selection, err);
     if (rc) {
         selection_release(&selection);
         return rc;
     }
     tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
     tree_sort(&tree, TREE_BY_TOTAL);
+    struct excerpt *source = excerpt_new();
     struct report r = {.selection = &selection,
                        .tree = &tree,
+                       .source = excerpt_line,
+                       .source_context = source,
                        .file = "FILE",
                        .top = o->top,
                        .sort = o->sort,
@@ -107,6 +112,7 @@ int views_make(const char *name, struct profile *p, const struct views_options *
     if (!rc)
         use(context, &view);
     view_release(&view);
+    excerpt_free(source);
     tree_release(&tree);
     selection_release(&selection);
     return rc;

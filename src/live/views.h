@@ -15,13 +15,15 @@ struct views_options {
     uint32_t depth; /* of trees; 0: all */
     double min;     /* per cent */
     enum report_sort sort;
+    uint64_t peak; /* of "held": which one */
 };
 
 typedef void views_use(void *context, const struct view *v);
 
 /* Makes the view of that name (overview, functions, processes, threads, modules, tree, notes,
- * callers, callees, lines, heap, leaks, peaks) and gives it to `use`. `p` is changed: it must be a
- * copy that is not read afterwards. FAULT_MISSING for a name or a function that is not there. */
+ * callers, callees, lines, heap, leaks, peaks, ownership, held) and gives it to `use`. `p` is
+ * changed: it must be a copy that is not read afterwards. FAULT_MISSING for a name or a function
+ * that is not there. */
 int views_make(const char *name, struct profile *p, const struct views_options *o, views_use *use,
                void *context, struct error *err);
 

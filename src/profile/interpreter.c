@@ -60,15 +60,18 @@ static bool matches(const char *name, const char *way)
     return way[len - 1] == '*' ? !strncmp(name, way, len - 1) : !strcmp(name, way);
 }
 
-static bool is_way(const struct profile *p, const struct profile_function *f)
+bool interpreter_leads(const char *name)
 {
-    const char *name = profile_text(p, f->name);
-    if (p->modules.data[f->module].kind != CODE_ELF)
-        return false;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (matches(name, ways[i]))
             return true;
     return false;
+}
+
+static bool is_way(const struct profile *p, const struct profile_function *f)
+{
+    return p->modules.data[f->module].kind == CODE_ELF &&
+           interpreter_leads(profile_text(p, f->name));
 }
 
 /* With all that was inlined into it. */

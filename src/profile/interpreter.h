@@ -12,4 +12,7 @@
  * such a function did itself stays with it. */
 void profile_hide_interpreter(struct profile *p);
 
+/* Is it, by its name, a function that only leads from one Python frame to the next? */
+bool interpreter_leads(const char *name);
+
 #endif

@@ -236,6 +236,9 @@ static void merge_account(struct merge *m)
         *vector_push(&into->notes) =
             (struct profile_note){.level = from->notes.data[i].level, .text = text};
     }
+    for (size_t i = 0; i < from->marks.len; i++)
+        *vector_push(&into->marks) = (struct profile_mark){moved(m, from->marks.data[i].time),
+                                                           string(m, from->marks.data[i].text)};
     for (size_t i = 0; i < from->meta.len; i++) {
         const char *key = profile_text(from, from->meta.data[i].key);
         if (!profile_meta_get(into, key))

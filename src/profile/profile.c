@@ -40,6 +40,7 @@ void profile_release(struct profile *p)
     vector_release(&p->heaps);
     vector_release(&p->details);
     vector_release(&p->notes);
+    vector_release(&p->marks);
     free(p->cell_index.slots);
     free(p->stack_index.slots);
     map_release(&p->frame_index);

@@ -154,6 +154,12 @@ struct profile_note {
     uint32_t text;
 };
 
+/* A moment that somebody named while it was recorded. */
+struct profile_mark {
+    uint64_t time;
+    uint32_t text;
+};
+
 struct profile_meta {
     uint32_t key, value;
 };
@@ -197,6 +203,7 @@ struct profile {
     VECTOR(struct profile_heap) heaps;
     VECTOR(struct profile_detail) details;
     VECTOR(struct profile_note) notes;
+    VECTOR(struct profile_mark) marks;
     struct profile_cost cost;
     uint64_t start, end; /* monotonic ns of the recording */
     uint64_t wall_start; /* since 1970, ns */

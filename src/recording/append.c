@@ -375,6 +375,14 @@ void writer_note(struct writer *w, enum note_level level, const char *text)
     writer_close(w, SECTION_DEFINITIONS, RECORD_NOTE);
 }
 
+void writer_mark(struct writer *w, uint64_t time, const char *text)
+{
+    uint32_t s = add_string(w, text);
+    put(w, time);
+    put(w, s);
+    writer_close(w, SECTION_DEFINITIONS, RECORD_MARK);
+}
+
 void writer_set_cost(struct writer *w, const struct writer_cost *cost)
 {
     put(w, cost->collector_cpu);

@@ -452,6 +452,16 @@ static bool on_note(struct loader *l, struct cursor *c)
     return true;
 }
 
+static bool on_mark(struct loader *l, struct cursor *c)
+{
+    uint64_t time = cursor_varint(c);
+    uint32_t text = get_string(l, c);
+    if (c->bad)
+        return false;
+    *vector_push(&l->profile->marks) = (struct profile_mark){.time = time, .text = text};
+    return true;
+}
+
 static bool on_cost(struct loader *l, struct cursor *c)
 {
     struct profile_cost k = {.collector_cpu = cursor_varint(c)};
@@ -507,6 +517,7 @@ bool loader_apply(struct loader *l, uint64_t type, struct cursor *c)
         [RECORD_HEAP] = on_heap,
         [RECORD_DETAILS] = on_details,
         [RECORD_SPANS] = loader_on_spans,
+        [RECORD_MARK] = on_mark,
     };
     if (type >= sizeof on / sizeof *on || !on[type])
         return true; /* from a newer sonde of the same major version */

@@ -41,6 +41,8 @@ static void save_meta(struct saver *s)
         writer_meta(s->w, "wall_start", number);
     for (size_t i = 0; i < p->notes.len; i++)
         writer_note(s->w, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
+    for (size_t i = 0; i < p->marks.len; i++)
+        writer_mark(s->w, p->marks.data[i].time, profile_text(p, p->marks.data[i].text));
 }
 
 static void save_process(struct saver *s, size_t i)

@@ -119,6 +119,8 @@ void writer_point(struct writer *w, uint32_t series, uint64_t time, int64_t valu
 void writer_loss(struct writer *w, enum loss_reason reason, uint32_t event, uint32_t thread,
                  uint64_t count);
 void writer_note(struct writer *w, enum note_level level, const char *text);
+/* A moment of the whole recording that has a name. */
+void writer_mark(struct writer *w, uint64_t time, const char *text);
 void writer_set_cost(struct writer *w, const struct writer_cost *cost);
 
 /* Every frame given out so far, for the symboliser: frame i is (module, address), or has names. */

@@ -18,12 +18,20 @@
 /* Receives pieces in order; what is not 0 ends the writing and is returned. */
 typedef int page_sink(void *context, const char *data, size_t len);
 
+/* The first part of a document has been written. */
+typedef int page_turn(void *context);
+
 struct page_options {
     const char *title; /* NULL: what ran */
     bool live;         /* the recording goes on: curves as they are, no tables of the heap */
+    bool sources;      /* put source text into it, where the files can be read here */
 };
 
 struct page;
+
+/* Adds to a finished profile what the page tells beside what was recorded: once, before page_new or
+ * page_html. */
+void page_prepare(struct profile *p);
 
 /* The profile must outlive the page; samples (load_options.keep_samples) give it times. */
 struct page *page_new(const struct profile *p, const struct page_options *o);
@@ -38,15 +46,30 @@ void page_update(struct page *g);
 /* The whole document, as of the last page_update. Its sequence is that of the last delta: make one
  * after each update, and who got the whole goes on with the next. */
 int page_write(struct page *g, page_sink *sink, void *context);
+/* The same in two parts: what the first view needs, then the rest. */
+int page_write_parts(struct page *g, page_sink *sink, page_turn *turn, void *context);
 /* What is new since the last page_delta (or page_new). Its sequence is one higher. */
 int page_delta(struct page *g, page_sink *sink, void *context);
 uint64_t page_sequence(const struct page *g);
+
+/* A part of the timeline that somebody looks at. */
+struct page_window {
+    uint64_t from, to;       /* ns since the recording's start */
+    uint32_t pixels;         /* that it is drawn with; 0: no spans stand together */
+    const uint32_t *threads; /* by number; none: all */
+    size_t thread_count;
+};
+/* "3.7.12" -> numbers of threads; how many there are, which may be more than there is room for. */
+size_t page_threads(const char *text, uint32_t *out, size_t room);
+/* The spans that it shows, as a document of their columns; symbols are those of the last delta. */
+int page_spans(struct page *g, const struct page_window *w, page_sink *sink, void *context);
 
 /* A file that is complete in itself; `base`, if not NULL, is what it is compared with. */
 int page_html(const struct profile *p, const struct profile *base, const struct page_options *o,
               page_sink *sink, void *context);
 
-/* A file of the served page, or NULL: "/", "/page.js", "/page.css". */
+/* A file of the served page, or NULL: "/" of a session, "/jobs" of a server of jobs, "/page.js",
+ * "/page.css". */
 struct page_asset {
     const char *path, *type, *data;
     size_t len;

@@ -44,16 +44,19 @@ void columns_json(const struct columns *c, struct json *j)
         json_put_string(j, "coding", codings[c->all[i].coding]);
         json_put_uint(j, "rows", c->all[i].rows);
         json_put_uint(j, "bytes", c->all[i].bytes.len);
+        if (c->all[i].later)
+            json_put_bool(j, "later", true);
         json_end(j);
     }
     json_end(j);
 }
 
-int columns_write(const struct columns *c, page_sink *sink, void *context)
+int columns_write(const struct columns *c, bool later, page_sink *sink, void *context)
 {
     int result = 0;
     for (size_t i = 0; i < c->len && !result; i++)
-        result = sink(context, c->all[i].bytes.data, c->all[i].bytes.len);
+        if (c->all[i].later == later)
+            result = sink(context, c->all[i].bytes.data, c->all[i].bytes.len);
     return result;
 }
 

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/heap.h"
 #include "base/memory.h"
+#include "profile/interpreter.h"
 #include "render/page_internal.h"
 
 #define MAGIC "SPD1"
@@ -21,6 +23,7 @@ struct page *page_new(const struct profile *p, const struct page_options *o)
     lexicon_init(&g->lexicon, p);
     timeline_init(&g->timeline, p, TIMELINE_ROWS);
     timeline_init(&g->mark.fresh, p, TIMELINE_ROWS);
+    spans_init(&g->spans, p);
     page_update(g);
     return g;
 }
@@ -32,6 +35,7 @@ void page_free(struct page *g)
     lexicon_release(&g->lexicon);
     timeline_release(&g->timeline);
     timeline_release(&g->mark.fresh);
+    spans_release(&g->spans);
     names_release(&g->strings);
     vector_release(&g->changed);
     vector_release(&g->mark.cells);
@@ -52,6 +56,7 @@ uint32_t page_string(struct page *g, const char *text)
 void page_update(struct page *g)
 {
     lexicon_update(&g->lexicon);
+    spans_update(&g->spans);
     for (size_t i = 0; i < g->lexicon.changed.len; i++)
         *vector_push(&g->changed) = g->lexicon.changed.data[i];
     /* Should the disk fail, the sums are still in the cells: only when they arose is not told. */
@@ -79,6 +84,15 @@ static void put_modules(struct page *g, struct columns *c, size_t from)
     }
 }
 
+/* A finished recording is read without these; of one that goes on names come later than stacks,
+ * so the page leaves them out itself. */
+static unsigned role_of(const struct profile *p, const struct tree_symbol *s)
+{
+    if (s->module >= p->modules.len || p->modules.data[s->module].kind != CODE_ELF)
+        return 0;
+    return interpreter_leads(s->name) ? 1 : heap_is_allocator(s->name) ? 2 : 0;
+}
+
 static void put_symbols(struct page *g, struct columns *c, size_t from)
 {
     const struct profile *p = g->profile;
@@ -87,6 +101,7 @@ static void put_symbols(struct page *g, struct columns *c, size_t from)
     struct column *file = column_add(c, "symbol.file", COLUMN_DELTA);
     struct column *line = column_add(c, "symbol.line", COLUMN_PLAIN);
     struct column *nameless = column_add(c, "symbol.nameless", COLUMN_PLAIN);
+    struct column *role = g->options.live ? column_add(c, "symbol.role", COLUMN_PLAIN) : NULL;
     for (size_t i = from; i < g->lexicon.symbols.len; i++) {
         const struct tree_symbol *s = &g->lexicon.symbols.data[i];
         const struct profile_function *f =
@@ -96,6 +111,8 @@ static void put_symbols(struct page *g, struct columns *c, size_t from)
         column_put(file, f ? page_string(g, profile_text(p, f->file)) : 0);
         column_put(line, f ? f->start_line : 0);
         column_put(nameless, s->without_name);
+        if (role)
+            column_put(role, role_of(p, s));
     }
 }
 
@@ -252,8 +269,12 @@ static void put_head(struct page *g, struct json *j, struct columns *c,
     json_end(j);
     page_facts(g, j);
     page_curves(g, j, c);
-    if (g->whole && !g->options.live)
+    page_put_spans(g, j, c);
+    if (g->whole && !g->options.live) {
         page_tables(g, j);
+        if (g->options.sources)
+            page_sources(g, j);
+    }
     json_key(j, "buckets");
     json_open_object(j);
     json_put_uint(j, "width", t->width);
@@ -264,6 +285,22 @@ static void put_head(struct page *g, struct json *j, struct columns *c,
     json_end(j);
 }
 
+int page_put_document(struct json *head, const struct columns *c, page_sink *sink, page_turn *turn,
+                      void *context)
+{
+    char first[8] = MAGIC;
+    for (int i = 0; i < 4; i++)
+        first[4 + i] = (char)(head->out.len >> (8 * i));
+    int result = sink(context, first, sizeof first);
+    if (!result)
+        result = sink(context, head->out.data, head->out.len);
+    if (!result)
+        result = columns_write(c, false, sink, context);
+    if (!result && turn)
+        result = turn(context);
+    return result ? result : columns_write(c, true, sink, context);
+}
+
 static int emit(struct page *g, page_sink *sink, void *context)
 {
     static const struct page_mark nothing;
@@ -272,20 +309,16 @@ static int emit(struct page *g, page_sink *sink, void *context)
     struct json j;
     put_modules(g, &c, from->modules);
     put_symbols(g, &c, from->symbols);
+    put_timeline(g, &c);
+    size_t first = c.len;
     put_frames(g, &c);
     put_stacks(g, &c, from->stacks);
     put_cells(g, &c);
-    put_timeline(g, &c);
+    for (size_t i = first; i < c.len; i++)
+        c.all[i].later = g->turn != NULL;
     json_init(&j, NULL, NULL);
     put_head(g, &j, &c, from);
-    char head[8] = MAGIC;
-    for (int i = 0; i < 4; i++)
-        head[4 + i] = (char)(j.out.len >> (8 * i));
-    int result = sink(context, head, sizeof head);
-    if (!result)
-        result = sink(context, j.out.data, j.out.len);
-    if (!result)
-        result = columns_write(&c, sink, context);
+    int result = page_put_document(&j, &c, sink, g->turn, context);
     json_release(&j);
     columns_release(&c);
     return result;
@@ -293,8 +326,16 @@ static int emit(struct page *g, page_sink *sink, void *context)
 
 int page_write(struct page *g, page_sink *sink, void *context)
 {
+    return page_write_parts(g, sink, NULL, context);
+}
+
+int page_write_parts(struct page *g, page_sink *sink, page_turn *turn, void *context)
+{
     g->whole = true;
-    return emit(g, sink, context);
+    g->turn = turn;
+    int result = emit(g, sink, context);
+    g->turn = NULL;
+    return result;
 }
 
 static void mark_set(struct page *g)

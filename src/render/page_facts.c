@@ -5,13 +5,9 @@
 #include <sys/wait.h>
 
 #include "analyze/curves.h"
-#include "analyze/heap.h"
-#include "analyze/report.h"
 #include "base/memory.h"
 #include "render/page_internal.h"
-#include "render/view_json.h"
 
-#define TABLE_ROWS 200
 #define CURVE_POINTS 1500
 
 static uint64_t since_start(const struct profile *p, uint64_t time)
@@ -198,6 +194,20 @@ static void put_accounting(const struct profile *p, struct json *j)
     json_end(j);
 }
 
+/* Moments that somebody named. */
+static void put_marks(const struct profile *p, struct json *j)
+{
+    json_key(j, "marks");
+    json_open_array(j);
+    for (size_t i = 0; i < p->marks.len; i++) {
+        json_open_object(j);
+        json_put_uint(j, "time", since_start(p, p->marks.data[i].time));
+        json_put_string(j, "text", profile_text(p, p->marks.data[i].text));
+        json_end(j);
+    }
+    json_end(j);
+}
+
 void page_facts(struct page *g, struct json *j)
 {
     const struct profile *p = g->profile;
@@ -217,32 +227,7 @@ void page_facts(struct page *g, struct json *j)
         json_end(j);
     }
     json_end(j);
-}
-
-/* The heap's tables as `report` has them. */
-void page_tables(struct page *g, struct json *j)
-{
-    const struct profile *p = g->profile;
-    struct selection s;
-    struct view v;
-    struct suppressions quiet;
-    json_key(j, "tables");
-    json_open_object(j);
-    if (heap_recorded(p) && !selection_init(&s, p, NULL, NULL)) {
-        struct report r = {.selection = &s, .file = "", .top = TABLE_ROWS};
-        json_key(j, "leaks");
-        suppressions_init(&quiet);
-        report_leaks(&v, &r, &quiet);
-        view_json(&v, j);
-        view_release(&v);
-        suppressions_release(&quiet);
-        json_key(j, "peaks");
-        report_peaks(&v, &r, &(struct peaks_options){0});
-        view_json(&v, j);
-        view_release(&v);
-        selection_release(&s);
-    }
-    json_end(j);
+    put_marks(p, j);
 }
 
 struct curve_columns {
@@ -334,6 +319,13 @@ static void put_memory(struct page *g, struct json *j, const struct curve_column
                                p->series.len + i};
         put_curve(p, j, &h, put_points(to, c->points.data, c->points.len, 0));
     }
+    struct curve total;
+    struct curve_head all = {"heap", UNIT_BYTES, PROFILE_NONE, PROFILE_NONE,
+                             p->series.len + curves.all.len};
+    curve_total(&total, &s);
+    if (total.points.len)
+        put_curve(p, j, &all, put_points(to, total.points.data, total.points.len, 0));
+    curve_release(&total);
     curves_release(&curves);
     selection_release(&s);
 }

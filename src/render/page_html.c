@@ -64,30 +64,43 @@ static int pack(void *context, const char *data, size_t len)
     return len ? pack_flush(context, data, len, Z_NO_FLUSH) : 0;
 }
 
+static int pack_finish(struct packer *k)
+{
+    int result = pack_flush(k, "", 0, Z_FINISH);
+    return result ? result : put_base64(k, k->out, k->held);
+}
+
+/* What the first view does not need is packed apart, behind a line feed, and unpacked after it. */
+static int pack_turn(void *context)
+{
+    struct packer *k = context;
+    int result = pack_finish(k);
+    k->held = 0;
+    if (!result && deflateReset(&k->z) != Z_OK)
+        result = -1;
+    return result ? result : k->sink(k->context, "\n", 1);
+}
+
 static int put_document(const struct profile *p, const struct page_options *o, const char *id,
                         page_sink *sink, void *context)
 {
+    static const char end[] = "</script>\n";
     struct packer k = {.sink = sink, .context = context};
     struct text tag = TEXT_INIT;
     text_format(&tag, "<script type=\"application/x-sonde\" id=\"%s\">", id);
     int result = sink(context, tag.data, tag.len);
+    text_release(&tag);
+    if (!result && deflateInit2(&k.z, LEVEL, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        result = -1;
+    if (result)
+        return result;
     struct page *g = page_new(p, o);
-    if (deflateInit2(&k.z, LEVEL, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY) != Z_OK)
-        result = result ? result : -1;
+    result = page_write_parts(g, pack, pack_turn, &k);
     if (!result)
-        result = page_write(g, pack, &k);
-    if (!result)
-        result = pack_flush(&k, "", 0, Z_FINISH);
-    if (!result)
-        result = put_base64(&k, k.out, k.held);
+        result = pack_finish(&k);
     deflateEnd(&k.z);
     page_free(g);
-    text_clear(&tag);
-    text_add(&tag, "</script>\n");
-    if (!result)
-        result = sink(context, tag.data, tag.len);
-    text_release(&tag);
-    return result;
+    return result ? result : sink(context, end, sizeof end - 1);
 }
 
 static void add_head(struct text *out, const char *title)
@@ -132,24 +145,27 @@ int page_html(const struct profile *p, const struct profile *base, const struct 
     return result;
 }
 
-static const char served[] =
-    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>sonde</title>\n"
-    "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" "
-    "href=\"page.css\">\n</head>\n<body>\n<div id=\"app\"></div>\n"
-    "<script src=\"page.js\"></script>\n</body>\n</html>\n";
+#define SERVED(what)                                                                               \
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"                      \
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"                   \
+    "<meta name=\"color-scheme\" content=\"light dark\">\n<title>sonde</title>\n"                  \
+    "<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" "                               \
+    "href=\"page.css\">\n</head>\n<body>\n<div id=\"app\"" what "></div>\n"                        \
+    "<script src=\"page.js\"></script>\n</body>\n</html>\n"
+
+static const char session[] = SERVED(""), jobs[] = SERVED(" data-serves=\"jobs\"");
 
 const struct page_asset *page_asset(const char *path)
 {
-    static struct page_asset assets[] = {{"/", "text/html; charset=utf-8", served, 0},
-                                         {"/page.js", "text/javascript; charset=utf-8", NULL, 0},
-                                         {"/page.css", "text/css; charset=utf-8", NULL, 0}};
-    assets[0].len = sizeof served - 1;
-    assets[1].data = asset_web_js;
-    assets[1].len = strlen(asset_web_js);
-    assets[2].data = asset_web_css;
-    assets[2].len = strlen(asset_web_css);
+    static struct page_asset assets[] = {
+        {"/", "text/html; charset=utf-8", session, sizeof session - 1},
+        {"/jobs", "text/html; charset=utf-8", jobs, sizeof jobs - 1},
+        {"/page.js", "text/javascript; charset=utf-8", NULL, 0},
+        {"/page.css", "text/css; charset=utf-8", NULL, 0}};
+    assets[2].data = asset_web_js;
+    assets[2].len = strlen(asset_web_js);
+    assets[3].data = asset_web_css;
+    assets[3].len = strlen(asset_web_css);
     for (size_t i = 0; i < sizeof assets / sizeof *assets; i++)
         if (!strcmp(assets[i].path, path))
             return &assets[i];

@@ -3,6 +3,7 @@
 #define SONDE_PAGE_INTERNAL_H
 
 #include "analyze/lexicon.h"
+#include "analyze/spans.h"
 #include "analyze/timeline.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@ enum column_coding { COLUMN_PLAIN, COLUMN_SIGNED, COLUMN_DELTA };
 struct column {
     const char *name;
     enum column_coding coding;
+    bool later; /* not needed for the first view: in a file it stands in a part of its own */
     uint64_t rows, last;
     struct text bytes;
 };
@@ -29,7 +31,7 @@ struct columns {
 struct column *column_add(struct columns *c, const char *name, enum column_coding coding);
 void column_put(struct column *c, uint64_t value); /* of signed ones: as int64_t */
 void columns_json(const struct columns *c, struct json *j);
-int columns_write(const struct columns *c, page_sink *sink, void *context);
+int columns_write(const struct columns *c, bool later, page_sink *sink, void *context);
 void columns_release(struct columns *c);
 
 struct sent_cell {
@@ -50,16 +52,23 @@ struct page {
     struct page_options options;
     struct lexicon lexicon;
     struct timeline timeline;
+    struct spans spans;
     struct names strings;     /* of the document */
     VECTOR(uint32_t) changed; /* frames that are new or got names since the last delta */
     struct page_mark mark;
-    bool whole; /* being written: all of it, not what is new */
+    bool whole;      /* being written: all of it, not what is new */
+    page_turn *turn; /* being written in two parts */
 };
 
 /* The head's parts. */
 void page_facts(struct page *g, struct json *j);
 void page_tables(struct page *g, struct json *j);
+void page_sources(struct page *g, struct json *j);
 void page_curves(struct page *g, struct json *j, struct columns *c);
+void page_put_spans(struct page *g, struct json *j, struct columns *c);
+/* Magic, head and columns; `turn` (or NULL) is called before those that come later. */
+int page_put_document(struct json *head, const struct columns *c, page_sink *sink, page_turn *turn,
+                      void *context);
 uint32_t page_string(struct page *g, const char *text);
 
 #endif

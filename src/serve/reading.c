@@ -17,8 +17,8 @@ static bool is_gzip(const char *data, size_t len)
 }
 
 /* The readers take a path: that of memory. */
-static int read_memory(const char *data, size_t len, const struct format *format, struct profile *p,
-                       struct error *err)
+static int read_memory(const char *data, size_t len, const struct format *format,
+                       const struct load_options *how, struct profile *p, struct error *err)
 {
     char path[64];
     int fd = memfd_create("profile", MFD_CLOEXEC);
@@ -28,19 +28,16 @@ static int read_memory(const char *data, size_t len, const struct format *format
         return error_errno(err, FAULT_SYSTEM, "cannot hold the profile in memory");
     }
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    struct load_options how = {.hide_interpreter = true};
-    int rc =
-        format ? profile_open_as(format, path, &how, p, err) : profile_open(path, &how, p, err);
+    int rc = format ? profile_open_as(format, path, how, p, err) : profile_open(path, how, p, err);
     close(fd);
     return rc;
 }
 
-int reading_batch(struct batch *b, const struct format *format, const char *data, size_t len,
-                  struct error *err)
+int reading_profile(const char *data, size_t len, const struct format *format,
+                    const struct load_options *how, struct profile *p, struct error *err)
 {
     struct text packed = {.data = (char *)data, .len = len, .cap = 0}, plain = TEXT_INIT;
     const char *why = NULL;
-    struct profile p;
     int rc = 0;
     if (is_gzip(data, len)) {
         int status = inflate_body("gzip", &packed, READING_MAX, &plain, &why);
@@ -51,15 +48,24 @@ int reading_batch(struct batch *b, const struct format *format, const char *data
     } else if (len > READING_MAX) {
         rc = error_set(err, FAULT_LIMIT, "a profile may have %zu bytes, not %zu", READING_MAX, len);
     }
-    profile_init(&p);
     if (!rc)
-        rc = read_memory(data, len, format, &p, err);
+        rc = read_memory(data, len, format, how, p, err);
+    text_release(&plain);
+    return rc;
+}
+
+int reading_batch(struct batch *b, const struct format *format, const char *data, size_t len,
+                  struct error *err)
+{
+    struct profile p;
+    profile_init(&p);
+    int rc = reading_profile(data, len, format, &(struct load_options){.hide_interpreter = true},
+                             &p, err);
     if (!rc)
         batch_add_profile(b, &p, true);
     if (!rc && b->counts.len > BATCH_COUNTS_MAX)
         rc = error_set(err, FAULT_LIMIT, "the profile has more than %u values", BATCH_COUNTS_MAX);
     profile_release(&p);
-    text_release(&plain);
     return rc;
 }
 

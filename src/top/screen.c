@@ -7,6 +7,7 @@
 
 #include "top/top.h"
 
+#define KEYS " q quit  ? keys  Tab table  Enter open  f process  s sort  / filter  p pause"
 #define KEY_WAIT 100 /* ms between two looks for news */
 #define CURVE_MAX 512
 #define ESCAPE 27
@@ -231,10 +232,7 @@ static void draw(struct screen *s)
         text_release(&bar);
         draw_table(s, &s->lower, 1, 4 + upper, LINES - 5 - upper);
     }
-    draw_line(LINES - 1,
-              " q quit  ? keys  Tab table  Enter open  f process  s sort  / filter  "
-              "p pause  r recent",
-              A_DIM);
+    draw_line(LINES - 1, COLS < 90 ? KEYS : KEYS "  r recent", A_DIM);
     refresh();
 }
 

@@ -39,6 +39,7 @@ enum record_type {
     RECORD_HEAP = 26,        /* a process's heap as a whole */
     RECORD_DETAILS = 40,     /* what a cell of the heap is made of: by size, by thread, by time */
     RECORD_SPANS = 27,       /* calls and the program's own spans: begin, end, marks */
+    RECORD_MARK = 28,        /* a moment of the whole session that somebody named */
 };
 
 /* Where code comes from. */

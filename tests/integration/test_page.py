@@ -40,11 +40,11 @@ def pages(build, sonde_path, tmp_path_factory):
     return folder
 
 
-def in_browser(root, build, sonde_path, pages, test):
+def in_browser(root, build, sonde_path, pages, test, **more):
     if not find():
         pytest.skip("there is no chromium here")
     environment = {**os.environ, "PAGE_FOLDER": str(pages), "PAGE_SONDE": str(sonde_path),
-                   "PAGE_BUILT": str(build / "src/render")}
+                   "PAGE_BUILT": str(build / "src/render"), **more}
     done = subprocess.run([root / "tools/webtest", test], env=environment, text=True, timeout=300,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     passed = re.findall(r"^ok \d+", done.stdout, re.M)
@@ -59,20 +59,42 @@ def test_served_page_in_chromium(root, build, sonde_path, pages):
     in_browser(root, build, sonde_path, pages, "live.browser.ts")
 
 
-def document(path, name="data"):
-    """The head of a page's document, and its columns as lists."""
-    text = path.read_text()
-    packed = re.search(rf'<script type="application/x-sonde" id="{name}">([^<]*)</script>', text)[1]
-    data = zlib.decompress(base64.b64decode(packed, validate=True), -15)
-    assert data[:4] == b"SPD1"
-    length = struct.unpack("<I", data[4:8])[0]
-    head = json.loads(data[8:8 + length])
-    at, columns = 8 + length, {}
+def bench_batch(number):
+    """A run of each of two variants; the last is an outlier."""
+    return {"key": f"bench-{number}", "host": "b1",
+            "bench": [{"name": name, "run": {"real": base + number / 100 + (number == 11), "cycles": 1000 + number}}
+                      for name, base in (("old", 1.5), ("new", 1.2))]}
+
+
+def test_jobs_in_chromium(root, build, sonde_path, sonde, serve, pages):
+    """The page of a server: jobs made, compared and removed, and a recording that one has kept."""
+    server = serve()
+    for job, factor in ((2001, 1), (2002, 3)):
+        server.ask("/api/jobs", {"id": job, "info": f"<img src=x onerror=alert(1)> {job}"})
+        server.ask(f"/api/jobs/{job}/batches", {"key": "counts", "counts": [
+            {"executable": "app", "function": name, "events": {"cpu": factor * value, "cache-misses": value // 1000}}
+            for name, value in (("parse", 9000000), ("emit", 4000000), ("<b>scan</b>", 1000000))]})
+    for number in range(12):
+        server.ask("/api/jobs/2001/batches", bench_batch(number))
+    pushed = sonde("push", "--server", server.url, "--job", "2001", "--keep", pages / "plain.sonde")
+    assert pushed.status == 0, pushed
+    in_browser(root, build, sonde_path, pages, "jobs.browser.mjs", PAGE_URL=server.url)
+
+
+def document(path):
+    """The head of a page's document, and its columns as lists: those that come later are in a part of their own."""
+    packed = re.search(r'<script type="application/x-sonde" id="data">([^<]*)</script>', path.read_text())[1]
+    first, rest = (zlib.decompress(base64.b64decode(part, validate=True), -15) for part in packed.split("\n"))
+    assert first[:4] == b"SPD1"
+    length = struct.unpack("<I", first[4:8])[0]
+    head = json.loads(first[8:8 + length])
+    parts, at, columns = {False: first, True: rest}, {False: 8 + length, True: 0}, {}
     for column in head["columns"]:
-        columns[column["name"]] = rows(data[at:at + column["bytes"]], column["coding"])
+        later = column.get("later", False)
+        columns[column["name"]] = rows(parts[later][at[later]:at[later] + column["bytes"]], column["coding"])
         assert len(columns[column["name"]]) == column["rows"]
-        at += column["bytes"]
-    assert at == len(data)
+        at[later] += column["bytes"]
+    assert at == {False: len(first), True: len(rest)}
     return head, columns
 
 

@@ -2,9 +2,10 @@
 
 import { signal } from '@preact/signals';
 
-export type View = 'overview' | 'flame' | 'timeline' | 'memory' | 'calls' | 'counters';
+export type View = 'jobs' | 'overview' | 'flame' | 'timeline' | 'memory' | 'calls' | 'counters';
 export type FlameTab = 'graph' | 'sandwich' | 'table' | 'lines';
 
+/** Those of a recording; a server of jobs has its own before them. */
 export const VIEWS: View[] = ['overview', 'flame', 'timeline', 'memory', 'calls', 'counters'];
 export const FLAME_TABS: FlameTab[] = ['graph', 'sandwich', 'table', 'lines'];
 
@@ -21,6 +22,10 @@ export interface Route {
   symbol: number; // of sandwich, lines and calls; -1: none
   zoom: [number, number] | null; // part of the graph's width
   compare: boolean;
+  job: number; // 0: none
+  other: number; // that it is compared with
+  metric: string; // of benchmarks
+  recording: string; // "2001/KEY": one that a job has kept
 }
 
 const START: Route = {
@@ -36,6 +41,10 @@ const START: Route = {
   symbol: -1,
   zoom: null,
   compare: true,
+  job: 0,
+  other: 0,
+  metric: '',
+  recording: '',
 };
 
 function numbers(text: string | null): number[] {
@@ -57,7 +66,7 @@ export function parseRoute(hash: string): Route {
   const q = new URLSearchParams(query ?? '');
   const symbol = Number(q.get('symbol') ?? -1);
   return {
-    view: oneOf(view, VIEWS, 'overview'),
+    view: oneOf(view, [...VIEWS, 'jobs'], 'overview'),
     tab: oneOf(tab, FLAME_TABS, 'graph'),
     value: q.get('value') ?? '',
     processes: numbers(q.get('process')),
@@ -69,6 +78,10 @@ export function parseRoute(hash: string): Route {
     symbol: Number.isInteger(symbol) ? symbol : -1,
     zoom: pair(q.get('zoom')),
     compare: q.get('compare') !== 'off',
+    job: Number(q.get('job')) || 0,
+    other: Number(q.get('with')) || 0,
+    metric: q.get('metric') ?? '',
+    recording: /^\d+\/[\w.:-]+$/.test(q.get('recording') ?? '') ? q.get('recording')! : '',
   };
 }
 
@@ -84,6 +97,10 @@ export function formatRoute(r: Route): string {
   if (r.symbol >= 0) q.set('symbol', String(r.symbol));
   if (r.zoom) q.set('zoom', r.zoom.map((z) => z.toPrecision(9)).join('~'));
   if (!r.compare) q.set('compare', 'off');
+  if (r.job) q.set('job', String(r.job));
+  if (r.other) q.set('with', String(r.other));
+  if (r.metric) q.set('metric', r.metric);
+  if (r.recording) q.set('recording', r.recording);
   const tail = q.toString();
   return `#/${r.view}${r.view === 'flame' ? `/${r.tab}` : ''}${tail ? `?${tail}` : ''}`;
 }

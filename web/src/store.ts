@@ -5,7 +5,7 @@ import { computed, signal } from '@preact/signals';
 import { Comparer, type Comparison } from './data/compare.ts';
 import { layOut, type Layout } from './data/layout.ts';
 import { Recording } from './data/recording.ts';
-import { EmbeddedSource, LiveSource, type Link, type Reader, type Source } from './data/source.ts';
+import { EmbeddedSource, LiveSource, StoredSource, type Link, type Reader, type Source } from './data/source.ts';
 import { functions, sum, type Choice, type FunctionRow, type Sums } from './data/sums.ts';
 import { CallTree } from './data/tree.ts';
 import { defaultValue, valueKinds, type ValueKind } from './data/values.ts';
@@ -23,6 +23,8 @@ class Held {
 }
 
 export const held = signal<Held | null>(null);
+/** Are stacks and their sums there? Of a large file they come after the first view. */
+export const coded = signal(false);
 /** Counts up with each document that has been taken in. */
 export const version = signal(0);
 export const base = signal<Held | null>(null);
@@ -37,7 +39,12 @@ const reader: Reader = {
   whole(doc) {
     const recording = new Recording();
     recording.apply(doc);
+    coded.value = !doc.waits();
     held.value = new Held(recording);
+    version.value++;
+  },
+  rest() {
+    coded.value = true;
     version.value++;
   },
   delta(doc) {
@@ -52,7 +59,25 @@ const reader: Reader = {
   },
 };
 
+/** Is this the page of a server of jobs? Then a recording is there only when one has been opened. */
+export const jobs = typeof document !== 'undefined' && document.getElementById('app')?.dataset.serves === 'jobs';
+
+/** Opens a recording that a job has kept; '': none. */
+export async function openStored(name: string): Promise<void> {
+  held.value = null;
+  fault.value = '';
+  if (!name) return;
+  const [job, key] = name.split('/');
+  source = new StoredSource(`api/jobs/${job}/recordings/${encodeURIComponent(key)}`);
+  try {
+    await source.start(reader);
+  } catch (error) {
+    fault.value = error instanceof Error ? error.message : String(error);
+  }
+}
+
 export async function load(): Promise<void> {
+  if (jobs) return;
   try {
     const file = EmbeddedSource.present() ? new EmbeddedSource() : null;
     source = file ?? new LiveSource();

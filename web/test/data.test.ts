@@ -125,7 +125,7 @@ test('intervals follow each other: samples stand for the time before, waits for 
   const spans = [...main.start].map((s, i) => [s / MS, main.end[i] / MS]);
   assert.deepEqual(spans, [[0, 3], [3, 5], [5, 6], [6, 16]]);
   const levels = chart(tree, main, 0.5 * MS);
-  assert.deepEqual(levels[0].node.map((n) => tree.name(n)), ['main', '[no stack]', 'main']);
+  assert.deepEqual(levels[0].id.map((n) => tree.name(n)), ['main', '[no stack]', 'main']);
   assert.deepEqual([levels[0].start[0], levels[0].end[0]], [0, 5 * MS]);
 });
 

@@ -54,6 +54,7 @@ const server = createServer((request, response) => {
     sent = 0;
     return answer('application/octet-stream', sample({ meta: live }));
   }
+  if (url.pathname === '/api/status') return answer('application/json', '{"formats":"sonde, page, pprof and folded"}');
   if (url.pathname === '/api/control') {
     let body = '';
     request.on('data', (d) => (body += d)).on('end', () => {
@@ -107,6 +108,7 @@ test('a live recording: deltas, a broken connection without a gap, commands', as
   await page.getByRole('button', { name: 'Snapshot' }).click();
   await page.locator('.answer.bad', { hasText: 'There is no process 42' }).waitFor();
   assert.deepEqual(commands, [{ command: 'snapshot', what: 'cpu' }]);
+  assert.deepEqual(await page.locator('.download option').evaluateAll((all: HTMLOptionElement[]) => all.map((o) => o.value)), ['sonde', 'page', 'pprof', 'folded']);
   assert.deepEqual(await violations(page), []);
   // A reset asks for the whole again.
   stream!.write('event: reset\ndata: \n\n');

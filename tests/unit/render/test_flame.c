@@ -193,6 +193,52 @@ static void test_chart_merges(void **state)
     drop(&d);
 }
 
+/* Work until 2.4 ms, a lock until 12.4 ms, work until 13 ms: the first box of `main` in us. */
+static void draw_wait(const char *event, uint64_t *start, uint64_t *width)
+{
+    struct sample_profile s;
+    struct selection selection;
+    struct tree tree;
+    struct flame flame;
+    struct error err = {0};
+    sample_profile_init(&s);
+    s.p.start = 1000 * MS;
+    s.p.end = 1040 * MS;
+    sample_at(&s, 1, s.cpu, s.thread_main, s.main_work, MS);
+    sample_at(&s, 2, s.cpu, s.thread_main, s.main_work, MS);
+    struct profile_sample wait = {.time = s.p.start + 2400000,
+                                  .value = 10 * MS,
+                                  .event = s.lock,
+                                  .thread = s.thread_main,
+                                  .stack = s.main_work};
+    samples_add(&s.p.samples, &wait);
+    sample_at(&s, 13, s.cpu, s.thread_main, s.main_work, MS);
+    struct selection_options only = {.events = &event, .event_count = 1};
+    assert_int_equal(selection_init(&selection, &s.p, &only, &err), 0);
+    tree_init(&tree, &selection, &(struct tree_options){.by_module = true});
+    assert_int_equal(flame_from_samples(&flame, &tree, &selection, 0, NULL), 0);
+    assert_string_equal(tree.symbols.data[flame.boxes.data[1].symbol].name, "main");
+    *start = flame.boxes.data[1].start / 1000;
+    *width = flame.boxes.data[1].width / 1000;
+    flame_release(&flame);
+    tree_release(&tree);
+    selection_release(&selection);
+    profile_release(&s.p);
+}
+
+/* A wait is drawn from when it began, and the thread ran on until then. */
+static void test_chart_waits(void **state)
+{
+    (void)state;
+    uint64_t start, width;
+    draw_wait("off-cpu:lock", &start, &width);
+    assert_int_equal(start, 2400);
+    assert_int_equal(width, 10000);
+    draw_wait("wall", &start, &width);
+    assert_int_equal(start, 0);
+    assert_int_equal(width, 13000);
+}
+
 static void test_pruned(void **state)
 {
     (void)state;
@@ -253,8 +299,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flame_svg),    cmocka_unit_test(test_icicle_svg),
         cmocka_unit_test(test_chart_svg),    cmocka_unit_test(test_boxes),
-        cmocka_unit_test(test_chart_merges), cmocka_unit_test(test_pruned),
-        cmocka_unit_test(test_html),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_chart_merges), cmocka_unit_test(test_chart_waits),
+        cmocka_unit_test(test_pruned),       cmocka_unit_test(test_html),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,6 +73,17 @@ export interface TableView {
   sections: Record<string, TableSection>;
 }
 
+/** Tables that the page takes as `sonde report --json` has them. */
+export type TableName = 'leaks' | 'peaks' | 'heap' | 'ownership' | 'held' | 'lines';
+
+export interface SpanFacts {
+  from: number;
+  to: number;
+  least: number; // what is shorter may stand together with others
+  total: number;
+  threads: number[]; // that have any
+}
+
 export interface Head {
   version: number;
   delta: boolean;
@@ -103,11 +114,15 @@ export interface Head {
     bytes_written: number;
   };
   notes: { warning: boolean; text: string }[];
+  marks?: { time: number; text: string }[];
+  spans?: SpanFacts;
   curves: CurveHead[];
-  tables?: { leaks?: TableView; peaks?: TableView };
+  tables?: Partial<Record<TableName, TableView>>;
+  /** By file: runs of lines, each with the number of its first. */
+  sources?: Record<string, [number, ...string[]][]>;
   buckets: { width: number; cut: boolean };
   strings: string[];
-  columns: { name: string; coding: 'plain' | 'signed' | 'delta'; rows: number; bytes: number }[];
+  columns: { name: string; coding: 'plain' | 'signed' | 'delta'; rows: number; bytes: number; later?: boolean }[];
 }
 
 export interface Doc {
@@ -116,6 +131,10 @@ export interface Doc {
   column(name: string): Float64Array;
   /** The same for numbers that fit into 32 bits. */
   words(name: string): Uint32Array;
+  /** Are there columns that come later, and have not come? */
+  waits(): boolean;
+  /** They have come: their bytes, one column after the other. */
+  rest(bytes: Uint8Array): void;
 }
 
 const MAGIC = 0x31445053; // "SPD1"
@@ -169,15 +188,26 @@ export function decode(bytes: Uint8Array): Doc {
   if (8 + length > bytes.length) throw new Error('the document is cut short');
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length))) as Head;
   if (head.version !== 1) throw new Error(`the document has version ${head.version}, not 1`);
+  head.strings ??= [];
   const places = new Map<string, { bytes: Uint8Array; rows: number; coding: string }>();
-  let at = 8 + length;
-  for (const c of head.columns) {
-    if (at + c.bytes > bytes.length) throw new Error('the document is cut short');
-    places.set(c.name, { bytes: bytes.subarray(at, at + c.bytes), rows: c.rows, coding: c.coding });
-    at += c.bytes;
-  }
+  let waiting = head.columns.some((c) => c.later);
+  const take = (from: Uint8Array, start: number, later: boolean) => {
+    let at = start;
+    for (const c of head.columns) {
+      if (!!c.later !== later) continue;
+      if (at + c.bytes > from.length) throw new Error('the document is cut short');
+      places.set(c.name, { bytes: from.subarray(at, at + c.bytes), rows: c.rows, coding: c.coding });
+      at += c.bytes;
+    }
+  };
+  take(bytes, 8 + length, false);
   return {
     head,
+    waits: () => waiting,
+    rest(more) {
+      take(more, 0, true);
+      waiting = false;
+    },
     column(name) {
       const place = places.get(name);
       return place ? decodeColumn(place.bytes, place.rows, place.coding) : new Float64Array(0);

@@ -9,6 +9,7 @@ export interface ProcessRow {
   children: number;
   threads: number[];
   self: number; // of the chosen value
+  rss: number; // at the end of what is known; 0: it has ended
   peakRss: number;
   heapPeak: number;
   heapLive: number;
@@ -38,7 +39,7 @@ export function family(r: Recording, choice: Choice): ProcessRow[] {
   const { processes, threads } = r.head;
   const sums = byThread(r, { ...choice, threads: null });
   const rows: ProcessRow[] = processes.map((p, process) => ({
-    process, depth: 0, children: 0, threads: [], self: 0, peakRss: p.max_rss, heapPeak: 0, heapLive: 0, hasHeap: false,
+    process, depth: 0, children: 0, threads: [], self: 0, rss: 0, peakRss: p.max_rss, heapPeak: 0, heapLive: 0, hasHeap: false,
   }));
   threads.forEach((t, i) => {
     rows[t.process].threads.push(i);
@@ -54,7 +55,16 @@ export function family(r: Recording, choice: Choice): ProcessRow[] {
   for (const c of r.curves) {
     if (c.process < 0 || c.thread >= 0 || !c.values.length) continue;
     const row = rows[c.process];
-    if (c.name === 'rss') for (const v of c.values) row.peakRss = Math.max(row.peakRss, v);
+    const last = c.values[c.values.length - 1];
+    if (c.name === 'rss') {
+      for (const v of c.values) row.peakRss = Math.max(row.peakRss, v);
+      row.rss = processes[c.process].ended ? 0 : last;
+    } else if (c.name === 'heap') {
+      // While it runs the curve is all there is.
+      for (const v of c.values) row.heapPeak = Math.max(row.heapPeak, v);
+      if (!row.hasHeap) row.heapLive = last;
+      row.hasHeap = true;
+    }
   }
   return walk(rows, processes.map((p) => p.parent));
 }

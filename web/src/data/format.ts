@@ -51,8 +51,10 @@ export function percent(part: number, whole: number): string {
 /** A time on an axis, as exact as the distance between two marks asks for. */
 export function moment(ns: number, step: number): string {
   if (step >= 1e9) return `${(ns / 1e9).toFixed(0)} s`;
-  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(3)} s` : `${(ns / 1e6).toFixed(0)} ms`;
-  return ns >= 1e9 ? `${(ns / 1e9).toFixed(6)} s` : `${(ns / 1e3).toFixed(0)} µs`;
+  const places = step >= 1e8 ? 1 : step >= 1e7 ? 2 : 3;
+  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(places)} s` : `${(ns / 1e6).toFixed(0)} ms`;
+  if (ns >= 1e9) return `${(ns / 1e9).toFixed(6)} s`;
+  return ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(0)} µs`;
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

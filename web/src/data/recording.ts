@@ -3,6 +3,7 @@
 
 import type { CurveHead, Doc, Head } from './decode.ts';
 import { floats, words } from './growing.ts';
+import { spansOf, type SpanSet } from './spans.ts';
 
 export const enum Kind {
   Elf,
@@ -11,6 +12,7 @@ export const enum Kind {
   Jit,
   Python,
   Unknown,
+  Span,
 }
 
 export interface Curve extends CurveHead {
@@ -59,6 +61,8 @@ export class Recording {
   symbolFile = words();
   symbolLine = words();
   symbolNameless = words();
+  /** Of a live recording alone: 1 leads from one Python frame to the next, 2 allocates for others. */
+  symbolRole = words();
 
   frameFirst = words();
   frameSteps = words();
@@ -79,12 +83,15 @@ export class Recording {
   renamed = 0;
   sequence = 0;
   private pending: Doc | null = null;
+  private spanned: Doc | null = null;
+  private read: SpanSet | null = null;
 
   apply(doc: Doc): void {
     const { head } = doc;
-    const tables = this.head?.tables;
+    const { tables, sources } = this.head ?? {};
     this.head = head;
-    if (!head.tables) head.tables = tables;
+    head.tables ??= tables;
+    head.sources ??= sources;
     this.sequence = head.sequence;
     this.takeNames(doc);
     this.takeTimes(doc);
@@ -92,12 +99,20 @@ export class Recording {
     this.code();
     this.pending = doc;
     if (head.delta) this.code();
+    else this.spanned = head.spans && !head.meta.live ? doc : null;
+  }
+
+  /** Spans that the document itself holds: those of a live recording are asked for. */
+  spans(): SpanSet | null {
+    if (this.spanned) this.read = spansOf(this.spanned, this.spanned.head.spans!);
+    this.spanned = null;
+    return this.read;
   }
 
   /** Frames, stacks and their sums are the large part: they are read when a view first needs them. */
   code(): void {
     const doc = this.pending;
-    if (!doc) return;
+    if (!doc || doc.waits()) return;
     this.pending = null;
     this.takeFrames(doc);
     this.takeStacks(doc);
@@ -125,6 +140,14 @@ export class Recording {
     return file && at ? `${file}:${at}` : file;
   }
 
+  /** The text of a source line, if the document has it. */
+  sourceOf(file: string, line: number): string | undefined {
+    const sources = this.head.sources;
+    if (!sources || !Object.hasOwn(sources, file)) return undefined;
+    for (const [first, ...lines] of sources[file]) if (line >= first && line < first + lines.length) return lines[line - first];
+    return undefined;
+  }
+
   private takeNames(doc: Doc): void {
     const { from, strings } = doc.head;
     for (let i = 0; i < strings.length; i++) this.strings[from.strings + i] = strings[i];
@@ -141,6 +164,7 @@ export class Recording {
     this.symbolFile.putAt(from.symbols, doc.words('symbol.file'));
     this.symbolLine.putAt(from.symbols, doc.words('symbol.line'));
     this.symbolNameless.putAt(from.symbols, doc.words('symbol.nameless'));
+    this.symbolRole.putAt(from.symbols, doc.words('symbol.role'));
   }
 
   private takeFrames(doc: Doc): void {

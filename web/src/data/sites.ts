@@ -18,7 +18,7 @@ export function sites(tree: CallTree, choice: Choice): Site[] {
   const rows = new Map<string, Site & { heaviest: number }>();
   forEachRow(r, choice, (stack, _cut, _event, _thread, count, value) => {
     if (!value && !count) return;
-    const node = tree.nodeOf(stack);
+    const node = tree.asker(tree.nodeOf(stack));
     const symbol = tree.symbol.data[node];
     const frame = r.stackFrame.data[stack];
     const line = stack ? r.stepLine.data[r.frameFirst.data[frame] + r.frameSteps.data[frame] - 1] : 0;

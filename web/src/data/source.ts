@@ -1,6 +1,8 @@
 // Where a document comes from: out of the file itself, or from a server that goes on sending.
 
-import { decode, fromBase64, inflate, type Doc } from './decode.ts';
+import { decode, fromBase64, inflate, type Doc, type TableView } from './decode.ts';
+import { Server } from './server.ts';
+import { spansOf, type SpanSet } from './spans.ts';
 
 export type Link = 'file' | 'connecting' | 'live' | 'lost' | 'ended';
 
@@ -8,26 +10,37 @@ export interface Reader {
   /** A whole document: what was there before is void. */
   whole(doc: Doc): void;
   delta(doc: Doc): void;
+  /** What the document still waited for has come. */
+  rest(): void;
   link(state: Link, text: string): void;
 }
+
+type SpanWindow = [from: number, to: number, pixels: number, threads: number[]];
 
 export interface Source {
   readonly live: boolean;
   start(reader: Reader): Promise<void>;
   /** What a command did, as a sentence; only of live sources. */
   control?(command: Record<string, unknown>): Promise<{ ok: boolean; text: string }>;
-  /** Address of the recording so far. */
+  /** Address of the recording so far, and in which formats it can be had. */
   download?(format: string): string;
+  formats?(): Promise<string[]>;
+  /** Spans of a window; sources that hold them all have none of this. */
+  spans?(...window: SpanWindow): Promise<SpanSet | null>;
+  /** A view as `sonde report --json` has it. */
+  view?(name: string, query: Record<string, string>): Promise<TableView>;
   /** Asks for the whole again. */
   refresh?(): Promise<void>;
 }
 
-async function embedded(id: string): Promise<Doc | null> {
+/** The document of that element, and what gives the part that comes later. */
+async function embedded(id: string): Promise<{ doc: Doc; rest: () => Promise<void> } | null> {
   const element = document.getElementById(id);
   if (!element) return null;
-  const text = element.textContent ?? '';
+  const [first, later] = (element.textContent ?? '').split('\n');
   element.textContent = '';
-  return decode(await inflate(fromBase64(text)));
+  const doc = decode(await inflate(fromBase64(first)));
+  return { doc, rest: async () => (doc.waits() ? doc.rest(await inflate(fromBase64(later ?? ''))) : undefined) };
 }
 
 export class EmbeddedSource implements Source {
@@ -38,15 +51,49 @@ export class EmbeddedSource implements Source {
   }
 
   async start(reader: Reader): Promise<void> {
-    const doc = await embedded('data');
-    if (!doc) throw new Error('this file holds no recording');
-    reader.whole(doc);
+    const found = await embedded('data');
+    if (!found) throw new Error('this file holds no recording');
+    reader.whole(found.doc);
     reader.link('file', '');
+    // The first view is drawn before the large part is unpacked.
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+    performance.mark('first view');
+    await found.rest();
+    reader.rest();
   }
 
   /** The recording to compare with, or null. */
-  base(): Promise<Doc | null> {
-    return embedded('base');
+  async base(): Promise<Doc | null> {
+    const found = await embedded('base');
+    await found?.rest();
+    return found?.doc ?? null;
+  }
+}
+
+async function askSpans(server: Server, path: string, [from, to, pixels, threads]: SpanWindow): Promise<SpanSet | null> {
+  const query = new URLSearchParams({ from: String(Math.floor(from)), to: String(Math.ceil(to)), pixels: String(pixels), threads: threads.join('.') });
+  try {
+    const doc = decode(await server.bytes(`${path}?${query}`));
+    return spansOf(doc, doc.head.spans!);
+  } catch {
+    return null; // the link says so
+  }
+}
+
+/** A recording that a job has kept. */
+export class StoredSource implements Source {
+  readonly live = false;
+  private readonly server = new Server();
+
+  constructor(private readonly path: string) {}
+
+  async start(reader: Reader): Promise<void> {
+    reader.whole(decode(await this.server.bytes(`${this.path}/document`)));
+    reader.link('file', '');
+  }
+
+  spans(...window: SpanWindow): Promise<SpanSet | null> {
+    return askSpans(this.server, `${this.path}/spans`, window);
   }
 }
 
@@ -59,7 +106,7 @@ export class LiveSource implements Source {
   private sequence = 0;
   private events: EventSource | null = null;
   private retry = RETRY_FIRST;
-  private readonly token = new URLSearchParams(location.search).get('token') ?? '';
+  private readonly server = new Server();
 
   async start(reader: Reader): Promise<void> {
     this.reader = reader;
@@ -70,9 +117,7 @@ export class LiveSource implements Source {
   async refresh(): Promise<void> {
     this.events?.close();
     try {
-      const answer = await fetch(this.address('api/snapshot'), { cache: 'no-store' });
-      if (!answer.ok) throw new Error(await sentence(answer));
-      const doc = decode(new Uint8Array(await answer.arrayBuffer()));
+      const doc = decode(await this.server.bytes('api/snapshot'));
       this.sequence = doc.head.sequence;
       this.reader.whole(doc);
       if (doc.head.meta.complete) this.reader.link('ended', 'The recording is complete.');
@@ -84,7 +129,7 @@ export class LiveSource implements Source {
 
   async control(command: Record<string, unknown>): Promise<{ ok: boolean; text: string }> {
     try {
-      const answer = await fetch(this.address('api/control'), {
+      const answer = await fetch(this.server.address('api/control'), {
         method: 'POST',
         headers: { 'Content-Type': 'application/json' },
         body: JSON.stringify(command),
@@ -97,17 +142,25 @@ export class LiveSource implements Source {
   }
 
   download(format: string): string {
-    return this.address(`api/recording?format=${encodeURIComponent(format)}`);
+    return this.server.address(`api/recording?format=${encodeURIComponent(format)}`);
   }
 
-  private address(path: string): string {
-    if (!this.token) return path;
-    return `${path}${path.includes('?') ? '&' : '?'}token=${encodeURIComponent(this.token)}`;
+  async formats(): Promise<string[]> {
+    const { formats } = await this.server.json<{ formats?: string }>('api/status');
+    return (formats ?? '').split(/, | and /).filter(Boolean);
+  }
+
+  spans(...window: SpanWindow): Promise<SpanSet | null> {
+    return askSpans(this.server, 'api/spans', window);
+  }
+
+  view(name: string, query: Record<string, string>): Promise<TableView> {
+    return this.server.json<TableView>(`api/views/${name}?${new URLSearchParams(query)}`);
   }
 
   /** The browser reconnects by itself with Last-Event-ID; when it gives up, this does. */
   private listen(): void {
-    const events = new EventSource(this.address(`api/events?from=${this.sequence}`));
+    const events = new EventSource(this.server.address(`api/events?from=${this.sequence}`));
     this.events = events;
     events.onopen = () => {
       this.retry = RETRY_FIRST;
@@ -142,13 +195,5 @@ export class LiveSource implements Source {
     this.reader.link('lost', `No connection: ${why}. Trying again…`);
     setTimeout(() => void this.refresh(), this.retry);
     this.retry = Math.min(this.retry * 2, RETRY_MOST);
-  }
-}
-
-async function sentence(answer: Response): Promise<string> {
-  try {
-    return String((await answer.json()).error);
-  } catch {
-    return `status ${answer.status}`;
   }
 }

@@ -75,9 +75,12 @@ export function sum(tree: CallTree, choice: Choice): Sums {
   const self = new Float64Array(n);
   const selfCount = new Float64Array(n);
   const nodes = tree.stackNode.data;
+  const asked = r.symbolRole.length > 0 && r.head.events.every((e, i) => !choice.events[i] || e.name.startsWith('heap:'));
   for (let i = 1; i < stacks; i++) {
-    self[nodes[i]] += byStack[i];
-    selfCount[nodes[i]] += byStackCount[i];
+    if (!byStack[i] && !byStackCount[i]) continue;
+    const node = asked ? tree.asker(nodes[i]) : nodes[i];
+    self[node] += byStack[i];
+    selfCount[node] += byStackCount[i];
   }
   for (const [node, count, value] of extra) {
     self[node] += value;

@@ -13,10 +13,18 @@ export interface Intervals {
   length: number;
 }
 
-export interface ChartLevel {
+/** Boxes of one depth, from left to right. */
+export interface Boxes {
+  start: ArrayLike<number>;
+  end: ArrayLike<number>;
+  id: ArrayLike<number>; // of what they stand for
+  many?: ArrayLike<number>; // absent: one each
+}
+
+export interface ChartLevel extends Boxes {
   start: number[];
   end: number[];
-  node: number[];
+  id: number[]; // nodes
 }
 
 /**
@@ -79,12 +87,12 @@ export function chart(tree: CallTree, list: Intervals, gap: number): ChartLevel[
     let same = 0;
     if (joined) while (same < path.length && same < open.length && path[same] === open[same]) same++;
     for (let d = 0; d < path.length; d++) {
-      const level = (levels[d] ??= { start: [], end: [], node: [] });
+      const level = (levels[d] ??= { start: [], end: [], id: [] });
       if (d < same) level.end[level.end.length - 1] = list.end[i];
       else {
         level.start.push(list.start[i]);
         level.end.push(list.end[i]);
-        level.node.push(path[d]);
+        level.id.push(path[d]);
       }
     }
     open = path;

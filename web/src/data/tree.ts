@@ -3,7 +3,7 @@
 // its children's, so sums are one pass backwards. Node 0 is the root.
 
 import { bytes, words } from './growing.ts';
-import type { Recording } from './recording.ts';
+import { Kind, type Recording } from './recording.ts';
 
 export const NONE = 0xffffffff;
 
@@ -114,6 +114,9 @@ export class NodeTree {
 /** The tree of all stacks of a recording. */
 export class CallTree extends NodeTree {
   stackNode = words(1024);
+  /** Of live recordings, by stack: where what it calls stands, and whether Python is on it. */
+  private callsAt = words();
+  private inPython = bytes();
   private renamed = 0;
 
   constructor(recording: Recording) {
@@ -130,23 +133,65 @@ export class CallTree extends NodeTree {
     const nodes = this.stackNode;
     if (this.renamed !== r.renamed) {
       this.reset();
-      nodes.clear();
+      for (const column of [nodes, this.callsAt, this.inPython]) column.clear();
       this.renamed = r.renamed;
     }
     const total = r.stackParent.length;
     nodes.reserve(total);
     this.expect(total + (total >> 2));
-    for (let i = nodes.length; i < total; i++) {
-      let node = i ? nodes.data[r.stackParent.data[i]] : 0;
-      if (i) {
-        const frame = r.stackFrame.data[i];
-        const first = r.frameFirst.data[frame];
-        const end = first + r.frameSteps.data[frame];
-        for (let k = first; k < end; k++)
-          node = this.step(node, r.stepSymbol.data[k], k > first ? 1 : 0);
-      }
-      nodes.push(node);
+    if (r.symbolRole.length) {
+      this.takeHidden(total);
+      return;
     }
+    for (let i = nodes.length; i < total; i++) {
+      nodes.push(i ? this.frame(nodes.data[r.stackParent.data[i]], r.stackFrame.data[i]) : 0);
+    }
+  }
+
+  /** The same without the interpreter's ways of calling: what such a function calls, its caller calls. */
+  private takeHidden(total: number): void {
+    const r = this.recording;
+    const { stackNode: nodes, callsAt, inPython } = this;
+    for (let i = nodes.length; i < total; i++) {
+      const parent = i ? r.stackParent.data[i] : 0;
+      const from = i ? callsAt.data[parent] : 0;
+      const under = i ? inPython.data[parent] : 0;
+      const frame = r.stackFrame.data[i];
+      const node = i ? this.frame(from, frame) : 0;
+      nodes.push(node);
+      callsAt.push(i && under && this.leads(frame) ? from : node);
+      inPython.push(under || (i && this.isPython(frame)) ? 1 : 0);
+    }
+  }
+
+  private leads(frame: number): boolean {
+    const r = this.recording;
+    const first = r.frameFirst.data[frame];
+    const end = first + r.frameSteps.data[frame];
+    for (let k = first; k < end; k++) if (r.symbolRole.data[r.stepSymbol.data[k]] !== 1) return false;
+    return end > first;
+  }
+
+  private isPython(frame: number): boolean {
+    const r = this.recording;
+    return r.frameSteps.data[frame] > 0 && r.kindOf(r.stepSymbol.data[r.frameFirst.data[frame]]) === Kind.Python;
+  }
+
+  private frame(from: number, frame: number): number {
+    const r = this.recording;
+    const first = r.frameFirst.data[frame];
+    const end = first + r.frameSteps.data[frame];
+    let node = from;
+    for (let k = first; k < end; k++) node = this.step(node, r.stepSymbol.data[k], k > first ? 1 : 0);
+    return node;
+  }
+
+  /** Who asked the allocator whose function the node is; the node itself if it is none. */
+  asker(node: number): number {
+    const role = this.recording.symbolRole.data;
+    let at = node;
+    while (at && role[this.symbol.data[at]] === 2) at = this.parent.data[at];
+    return at || node;
   }
 
   /** Where samples of a stack count. */

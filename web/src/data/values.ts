@@ -20,7 +20,16 @@ const HEAP: Record<string, [string, string, string]> = {
   'heap:tree-peak': ['Heap at the peak', '', 'Bytes held when all processes together were at their peak'],
   'heap:allocated': ['Heap allocated', 'allocations', 'All bytes that were ever allocated'],
   'heap:temporary': ['Heap temporary', 'allocations', 'Allocations freed before the next one of their thread'],
+  'heap:released': ['Freed by others', 'frees', 'Blocks that another thread freed than had allocated them'],
 };
+
+/** Events that are numbered: peaks and snapshots. */
+function numbered(name: string): [string, string, string] | undefined {
+  const [, what, number] = /^heap:(peak|snapshot)-(\d+)$/.exec(name) ?? [];
+  if (!what) return undefined;
+  return what === 'peak' ? [`Heap at peak ${number}`, '', `Bytes held at peak ${number} of all processes together`]
+    : [`Heap snapshot ${number}`, 'blocks', `Bytes held when snapshot ${number} was taken`];
+}
 
 const WAITS: Record<string, string> = {
   'off-cpu:sleep': 'Sleeping',
@@ -54,7 +63,7 @@ export function valueKinds(r: Recording): ValueKind[] {
   for (const i of waits) time(events[i].name, waitLabel(events[i].name), [i], events[i].name);
   events.forEach((event, i) => {
     if (i === cpu || waits.includes(i) || !filled(i)) return;
-    const heap = HEAP[event.name];
+    const heap = HEAP[event.name] ?? numbered(event.name);
     kinds.push({ id: event.name, label: heap?.[0] ?? event.name, unit: event.unit, events: [i],
       group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: heap?.[1] ?? 'samples',
       timed: timed.has(i), hint: heap?.[2] ?? `The event ${event.name}` });

@@ -4,7 +4,7 @@
 import { Kind, type Recording } from '../data/recording.ts';
 import { isWait, NONE } from '../data/tree.ts';
 
-export const KINDS = ['native', 'inlined', 'Python', 'kernel', 'JIT', 'no symbols', 'waiting', 'group'] as const;
+export const KINDS = ['native', 'inlined', 'Python', 'kernel', 'JIT', 'no symbols', 'waiting', 'group', 'span'] as const;
 export type KindName = (typeof KINDS)[number];
 
 const SHADES = 4;
@@ -30,6 +30,7 @@ const LIGHT: Record<KindName, [number, number, number]> = {
   'no symbols': [220, 8, 84],
   waiting: [262, 42, 85],
   group: [220, 12, 88],
+  span: [188, 48, 78],
 };
 
 const DARK: Record<KindName, [number, number, number]> = {
@@ -41,6 +42,7 @@ const DARK: Record<KindName, [number, number, number]> = {
   'no symbols': [220, 8, 32],
   waiting: [262, 28, 38],
   group: [220, 12, 26],
+  span: [190, 44, 30],
 };
 
 function hsl(h: number, s: number, l: number): string {
@@ -93,6 +95,8 @@ export function kindName(r: Recording, symbol: number, inlined = false): KindNam
       return 'Python';
     case Kind.Jit:
       return 'JIT';
+    case Kind.Span:
+      return 'span';
     case Kind.Elf:
       if (r.symbolNameless.data[symbol]) return 'no symbols';
       return inlined ? 'inlined' : 'native';

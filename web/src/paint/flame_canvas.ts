@@ -4,13 +4,13 @@
 // pixels, not what the graph has boxes.
 
 import { firstAfter, nodeAt, type Layout } from '../data/layout.ts';
+import { Board } from './board.ts';
 import type { Palette } from './colours.ts';
 
 export const PITCH = 19;
 const GAP = 1;
 const PADDING = 5;
 const TEXT_LEAST = 28;
-const FONT = '11.5px ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
 
 export interface FlameScene {
   layout: Layout;
@@ -22,39 +22,21 @@ export interface FlameScene {
   upwards: boolean;
 }
 
-export class FlameCanvas {
+export class FlameCanvas extends Board {
   scene: FlameScene | null = null;
-  /** The part of the width that is shown. */
-  from = 0;
-  to = 1;
-  scroll = 0;
   hovered = -1;
   marked = -1;
-  width = 0;
-  height = 0;
-  /** Milliseconds that the last frame took to draw, and boxes in it. */
-  cost = 0;
+  /** Boxes in the last frame. */
   drawn = 0;
-  private readonly context: CanvasRenderingContext2D;
-  private glyph = 7;
-  private waiting = 0;
   private buckets: number[][] = [];
   private texts: [number, number, number, number, boolean][] = [];
 
-  constructor(readonly canvas: HTMLCanvasElement) {
-    this.context = canvas.getContext('2d', { alpha: true })!;
+  constructor(canvas: HTMLCanvasElement) {
+    super(canvas, 11.5);
   }
 
-  resize(width: number, height: number): void {
-    const ratio = devicePixelRatio || 1;
-    this.width = width;
-    this.height = height;
-    this.canvas.width = Math.max(1, Math.round(width * ratio));
-    this.canvas.height = Math.max(1, Math.round(height * ratio));
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = FONT;
-    this.glyph = this.context.measureText('0123456789').width / 10;
-    this.invalidate();
+  protected extent(): { whole: number; least: number } {
+    return { whole: 1, least: 1e-9 };
   }
 
   get contentHeight(): number {
@@ -64,17 +46,6 @@ export class FlameCanvas {
   scrollTo(y: number): void {
     this.scroll = Math.max(0, Math.min(y, this.contentHeight - this.height));
     this.invalidate();
-  }
-
-  show(from: number, to: number): void {
-    const span = Math.min(1, Math.max(to - from, 1e-9));
-    this.from = Math.max(0, Math.min(from, 1 - span));
-    this.to = this.from + span;
-    this.invalidate();
-  }
-
-  invalidate(): void {
-    if (!this.waiting) this.waiting = requestAnimationFrame(() => this.draw());
   }
 
   /** Top of a level's boxes in the window. */
@@ -88,8 +59,7 @@ export class FlameCanvas {
     if (!scene) return -1;
     const down = scene.upwards ? this.height - y : y;
     const depth = Math.floor((down + this.scroll) / PITCH);
-    const value = (this.from + (x / this.width) * (this.to - this.from)) * scene.layout.whole;
-    return nodeAt(scene.layout, depth, value);
+    return nodeAt(scene.layout, depth, this.value(x) * scene.layout.whole);
   }
 
   /** Left and width of a node's box in the window. */
@@ -102,17 +72,13 @@ export class FlameCanvas {
     ];
   }
 
-  draw(): void {
-    this.waiting = 0;
-    const began = performance.now();
-    const { context: c, scene } = this;
-    c.clearRect(0, 0, this.width, this.height);
+  protected paint(): void {
+    const { scene } = this;
     if (!scene || !scene.layout.whole) return;
     this.collect(scene);
     this.paintBoxes(scene);
     this.paintTexts(scene);
     this.paintMarks(scene);
-    this.cost = performance.now() - began;
   }
 
   private collect(scene: FlameScene): void {
@@ -187,16 +153,11 @@ export class FlameCanvas {
   private paintTexts(scene: FlameScene): void {
     const { context: c } = this;
     const { tree } = scene.layout.sums;
-    c.font = FONT;
+    c.font = this.font;
     c.textBaseline = 'middle';
     for (const [node, x, y, w, found] of this.texts) {
-      const left = Math.max(x, 0) + PADDING;
-      const fits = Math.floor((x + w - left - 3) / this.glyph);
-      if (fits < 2) continue;
       c.fillStyle = !scene.found ? scene.palette.text : found ? scene.palette.foundText : scene.palette.dimmedText;
-      const name = tree.name(node);
-      const shown = name.length <= fits ? name : `${name.slice(0, fits - 1)}…`;
-      c.fillText(shown, left, y + PITCH / 2, x + w - left);
+      this.text(tree.name(node), Math.max(x, 0) + PADDING, x + w - 3, y + PITCH / 2, 2);
     }
   }
 

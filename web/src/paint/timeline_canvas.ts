@@ -1,15 +1,17 @@
-// Tracks over time on a canvas: of a process its memory, of a thread its states and a flame chart.
-// As in the flame graph, only what can be seen is looked at.
+// Tracks over time on a canvas: of a process its memory, of a thread its states, its spans and a
+// flame chart. As in the flame graph, only what can be seen is looked at.
 
 import { moment } from '../data/format.ts';
 import type { Curve } from '../data/recording.ts';
-import { firstEndAfter, type ChartLevel, type Intervals } from '../data/tracks.ts';
+import { firstEndAfter, type Boxes, type Intervals } from '../data/tracks.ts';
+import { Board } from './board.ts';
 import type { Palette } from './colours.ts';
 
 export const RULER = 26;
 export const STRIP = 16;
 export const BOX = 15;
-const FONT = '10.5px ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace';
+/** Between the parts of a track. */
+export const ROOM = 4;
 
 export interface Track {
   top: number;
@@ -18,9 +20,17 @@ export interface Track {
   thread: number; // -1: the process itself
   curves: Curve[];
   intervals: Intervals | null;
-  levels: ChartLevel[] | null; // null: folded
+  depth: number; // rows of spans that there is room for
+  levels: Boxes[] | null; // null: folded
   from: number; // its life
   to: number;
+}
+
+/** What the boxes of a kind are called, and how they are filled. */
+export interface Meaning {
+  name(id: number): string;
+  colour(id: number): number;
+  found: ((id: number) => boolean) | null;
 }
 
 export interface TimelineScene {
@@ -28,68 +38,39 @@ export interface TimelineScene {
   extent: number;
   palette: Palette;
   state: (event: number) => string; // colour
-  name: (node: number) => string;
-  colour: (node: number) => number;
-  found: ((node: number) => boolean) | null;
-  ink: { line: string; soft: string; text: string; accent: string; ground: string };
+  calls: Meaning; // by node
+  named: Meaning; // by symbol + 1
+  marks: { time: number; text: string }[];
+  ink: { line: string; soft: string; text: string; accent: string; ground: string; onAccent: string };
 }
 
 export interface Hit {
   track: Track;
   time: number;
   interval: number; // or -1
-  depth: number; // of the chart, or -1
-  box: number; // in its level
+  boxes: Boxes | null; // that the pointer is in
+  meaning: Meaning | null;
+  box: number;
 }
 
-export class TimelineCanvas {
+export class TimelineCanvas extends Board {
   scene: TimelineScene | null = null;
-  from = 0; // ns
-  to = 1;
-  scroll = 0;
+  /** Spans by thread, as far as they have come. */
+  spans = new Map<number, Boxes[]>();
   range: [number, number] | null = null;
-  hit: Hit | null = null;
-  width = 0;
-  height = 0;
-  cost = 0;
-  private readonly context: CanvasRenderingContext2D;
-  private glyph = 6.4;
-  private waiting = 0;
 
-  constructor(readonly canvas: HTMLCanvasElement) {
-    this.context = canvas.getContext('2d')!;
+  constructor(canvas: HTMLCanvasElement) {
+    super(canvas, 10.5);
   }
 
-  resize(width: number, height: number): void {
-    const ratio = devicePixelRatio || 1;
-    this.width = width;
-    this.height = height;
-    this.canvas.width = Math.max(1, Math.round(width * ratio));
-    this.canvas.height = Math.max(1, Math.round(height * ratio));
-    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.font = FONT;
-    this.glyph = this.context.measureText('0123456789').width / 10;
-    this.invalidate();
+  protected extent(): { whole: number; least: number } {
+    return { whole: this.scene?.extent ?? 1, least: 1000 };
   }
 
-  show(from: number, to: number): void {
-    const extent = this.scene?.extent ?? 1;
-    const span = Math.min(extent, Math.max(to - from, 1000));
-    this.from = Math.max(0, Math.min(from, extent - span));
-    this.to = this.from + span;
-    this.invalidate();
-  }
-
-  invalidate(): void {
-    if (!this.waiting) this.waiting = requestAnimationFrame(() => this.draw());
-  }
-
-  x(time: number): number {
-    return ((time - this.from) / (this.to - this.from)) * this.width;
-  }
-
-  time(x: number): number {
-    return this.from + (x / this.width) * (this.to - this.from);
+  /** Tracks that can be seen. */
+  visible(): Track[] {
+    const tracks = this.scene?.tracks ?? [];
+    return tracks.filter((t) => t.top + t.height > this.scroll && t.top < this.scroll + this.height);
   }
 
   at(x: number, y: number): Hit | null {
@@ -97,44 +78,53 @@ export class TimelineCanvas {
     const inside = y - RULER + this.scroll;
     const track = this.scene.tracks.find((t) => inside >= t.top && inside < t.top + t.height);
     if (!track) return null;
-    const time = this.time(x);
-    const hit: Hit = { track, time, interval: -1, depth: -1, box: -1 };
+    const time = this.value(x);
+    const hit: Hit = { track, time, interval: -1, boxes: null, meaning: null, box: -1 };
     if (track.intervals) {
       const i = firstEndAfter(track.intervals.end, time);
       if (i < track.intervals.length && track.intervals.start[i] <= time) hit.interval = i;
     }
-    const depth = Math.floor((inside - track.top - STRIP - 4) / BOX);
-    const level = track.levels?.[depth];
-    if (level) {
-      const i = firstEndAfter(level.end, time);
-      if (i < level.end.length && level.start[i] <= time) {
-        hit.depth = depth;
-        hit.box = i;
-      }
-    }
+    this.hitBoxes(hit, Math.floor((inside - track.top - STRIP - ROOM) / BOX));
     return hit;
   }
 
-  draw(): void {
-    this.waiting = 0;
-    const began = performance.now();
+  private hitBoxes(hit: Hit, row: number): void {
+    const { track, time } = hit;
+    const below = track.depth ? row - track.depth : row; // of the chart
+    const named = row < track.depth;
+    const level = row < 0 ? undefined : named ? this.spans.get(track.thread)?.[row] : track.levels?.[below];
+    if (!level) return;
+    const near = (2 * (this.to - this.from)) / this.width;
+    let i = firstEndAfter(level.end, time);
+    if (i >= level.end.length || level.start[i] > time) {
+      // Marks have no width: the pointer may be beside one.
+      i = firstEndAfter(level.end, time - 2 * near);
+      if (i >= level.end.length || level.start[i] > time + near || level.many?.[i] !== 0) return;
+    }
+    hit.boxes = level;
+    hit.meaning = named ? this.scene!.named : this.scene!.calls;
+    hit.box = i;
+  }
+
+  /** The mark whose flag is there, or -1. */
+  markAt(x: number, y: number): number {
+    if (y > RULER || !this.scene) return -1;
+    return this.scene.marks.findIndex((m) => Math.abs(this.x(m.time) - x) < 7);
+  }
+
+  protected paint(): void {
     const { context: c, scene } = this;
-    c.clearRect(0, 0, this.width, this.height);
     if (!scene) return;
     c.save();
     c.beginPath();
     c.rect(0, RULER, this.width, this.height - RULER);
     c.clip();
     this.drawGrid(scene);
-    for (const track of scene.tracks) {
-      const y = track.top - this.scroll + RULER;
-      if (y > this.height || y + track.height < RULER) continue;
-      this.drawTrack(scene, track, y);
-    }
+    for (const track of this.visible()) this.drawTrack(scene, track, track.top - this.scroll + RULER);
+    this.drawMarks(scene);
     this.drawRange(scene);
     c.restore();
     this.drawRuler(scene);
-    this.cost = performance.now() - began;
   }
 
   private step(): number {
@@ -148,6 +138,21 @@ export class TimelineCanvas {
     this.context.fillStyle = scene.ink.line;
     for (let t = Math.ceil(this.from / step) * step; t < this.to; t += step)
       this.context.fillRect(Math.round(this.x(t)), RULER, 1, this.height);
+  }
+
+  private drawMarks(scene: TimelineScene): void {
+    const { context: c } = this;
+    c.strokeStyle = scene.ink.accent;
+    c.setLineDash([3, 3]);
+    c.beginPath();
+    for (const mark of scene.marks) {
+      const x = Math.round(this.x(mark.time)) + 0.5;
+      if (x < 0 || x > this.width) continue;
+      c.moveTo(x, RULER);
+      c.lineTo(x, this.height);
+    }
+    c.stroke();
+    c.setLineDash([]);
   }
 
   private drawRuler(scene: TimelineScene): void {
@@ -171,6 +176,19 @@ export class TimelineCanvas {
       c.fillStyle = scene.ink.soft;
       if (x < this.width - 40) c.fillText(moment(t, step), x + 4, 13);
     }
+    for (const mark of scene.marks) this.drawFlag(scene, this.x(mark.time));
+  }
+
+  private drawFlag(scene: TimelineScene, x: number): void {
+    const { context: c } = this;
+    if (x < -8 || x > this.width + 8) return;
+    c.fillStyle = scene.ink.accent;
+    c.fillRect(Math.round(x), 4, 1, RULER - 5);
+    c.beginPath();
+    c.moveTo(Math.round(x), 4);
+    c.lineTo(x + 9, 7.5);
+    c.lineTo(Math.round(x), 11);
+    c.fill();
   }
 
   private drawTrack(scene: TimelineScene, track: Track, y: number): void {
@@ -183,7 +201,9 @@ export class TimelineCanvas {
       return;
     }
     if (track.intervals) this.drawStrip(scene, track.intervals, y + 3);
-    if (track.levels) this.drawChart(scene, track.levels, y + STRIP + 4);
+    const below = y + STRIP + ROOM;
+    if (track.depth) this.drawLevels(scene, this.spans.get(track.thread)?.slice(0, track.depth) ?? [], scene.named, below);
+    if (track.levels) this.drawLevels(scene, track.levels, scene.calls, below + track.depth * BOX + (track.depth ? ROOM : 0));
   }
 
   private drawLife(scene: TimelineScene, track: Track, y: number): void {
@@ -250,42 +270,65 @@ export class TimelineCanvas {
     }
   }
 
-  private drawChart(scene: TimelineScene, levels: ChartLevel[], y: number): void {
+  private drawLevels(scene: TimelineScene, levels: Boxes[], meaning: Meaning, y: number): void {
     const { context: c } = this;
-    c.font = FONT;
+    c.font = this.font;
     c.textBaseline = 'middle';
     for (let depth = 0; depth < levels.length; depth++) {
       const top = y + depth * BOX;
       if (top > this.height) break;
-      if (top + BOX >= RULER) this.drawLevel(scene, levels[depth], top);
+      if (top + BOX >= RULER) this.drawLevel(scene, levels[depth], meaning, top);
     }
   }
 
-  private drawLevel(scene: TimelineScene, level: ChartLevel, top: number): void {
+  private drawLevel(scene: TimelineScene, level: Boxes, meaning: Meaning, top: number): void {
     const { context: c } = this;
-    const { fills, dimmed, found } = scene.palette;
+    const { palette } = scene;
     const scale = this.width / (this.to - this.from);
     const pixel = 1 / scale;
-    for (let i = firstEndAfter(level.end, this.from); i < level.end.length && level.start[i] < this.to; ) {
+    for (let i = firstEndAfter(level.end, this.from - 9 * pixel); i < level.end.length && level.start[i] < this.to; ) {
       const x = Math.max(-1, (level.start[i] - this.from) * scale);
       const w = Math.min(this.width + 1, (level.end[i] - this.from) * scale) - x;
-      if (w < 1) {
-        c.fillStyle = scene.found ? dimmed : fills[scene.colour(level.node[i])];
-        c.fillRect(x, top, 1, BOX - 1);
-        i = firstEndAfter(level.end, level.start[i] + pixel, i + 1);
+      const hit = meaning.found?.(level.id[i]) ?? false;
+      const fill = !meaning.found ? palette.fills[meaning.colour(level.id[i])] : hit ? palette.found : palette.dimmed;
+      if (level.many?.[i] === 0) {
+        this.drawInstant(scene, (level.start[i] - this.from) * scale, top, fill);
+        i++;
         continue;
       }
-      const hit = scene.found?.(level.node[i]) ?? false;
-      c.fillStyle = !scene.found ? fills[scene.colour(level.node[i])] : hit ? found : dimmed;
+      c.fillStyle = fill;
+      if (w < 1) {
+        c.fillRect(x, top, 1, BOX - 1);
+        i = Math.max(i + 1, firstEndAfter(level.end, level.start[i] + pixel, i + 1));
+        continue;
+      }
+      const many = level.many ? level.many[i] > 1 : false;
+      if (many) c.globalAlpha = 0.62;
       c.fillRect(x, top, w > 3 ? w - 0.8 : w, BOX - 1);
-      const fits = Math.floor((Math.min(x + w, this.width) - Math.max(x, 0) - 7) / this.glyph);
-      if (fits >= 3) {
-        const name = scene.name(level.node[i]);
-        c.fillStyle = !scene.found ? scene.palette.text : hit ? scene.palette.foundText : scene.palette.dimmedText;
-        c.fillText(name.length <= fits ? name : `${name.slice(0, fits - 1)}…`, Math.max(x, 0) + 4, top + BOX / 2, w);
+      c.globalAlpha = 1;
+      if (w > 24) {
+        c.fillStyle = !meaning.found ? palette.text : hit ? palette.foundText : palette.dimmedText;
+        const name = meaning.name(level.id[i]);
+        this.text(many ? `${level.many![i]}× ${name}` : name, Math.max(x, 0) + 4, Math.min(x + w, this.width) - 3, top + BOX / 2, 3);
       }
       i++;
     }
+  }
+
+  /** A mark: an instant of the program's own. */
+  private drawInstant(scene: TimelineScene, x: number, top: number, fill: string): void {
+    const { context: c } = this;
+    const middle = top + (BOX - 1) / 2;
+    c.beginPath();
+    c.moveTo(x, middle - 6);
+    c.lineTo(x + 5, middle);
+    c.lineTo(x, middle + 6);
+    c.lineTo(x - 5, middle);
+    c.closePath();
+    c.fillStyle = fill;
+    c.fill();
+    c.strokeStyle = scene.ink.soft;
+    c.stroke();
   }
 
   private drawRange(scene: TimelineScene): void {

@@ -2,10 +2,11 @@
 
 import { useEffect } from 'preact/hooks';
 import { go, route, VIEWS, type View } from '../route.ts';
-import { fault, recording } from '../store.ts';
+import { coded, fault, jobs, openStored, recording } from '../store.ts';
 import { Calls } from '../views/calls.tsx';
 import { Counters } from '../views/counters.tsx';
 import { Flame } from '../views/flame.tsx';
+import { Jobs } from '../views/jobs.tsx';
 import { Memory } from '../views/memory.tsx';
 import { Overview } from '../views/overview.tsx';
 import { Timeline } from '../views/timeline.tsx';
@@ -15,6 +16,7 @@ import { Empty } from './parts.tsx';
 import { chooseTheme, dark, theme } from './theme.ts';
 
 const NAMES: Record<View, string> = {
+  jobs: 'Jobs',
   overview: 'Overview',
   flame: 'Flame',
   timeline: 'Timeline',
@@ -23,7 +25,7 @@ const NAMES: Record<View, string> = {
   counters: 'Counters',
 };
 
-const PARTS: Record<View, () => preact.JSX.Element | null> = {
+const PARTS: Record<Exclude<View, 'jobs'>, () => preact.JSX.Element | null> = {
   overview: Overview,
   flame: Flame,
   timeline: Timeline,
@@ -34,37 +36,52 @@ const PARTS: Record<View, () => preact.JSX.Element | null> = {
 
 export function App() {
   const r = recording.value;
-  const { view } = route.value;
+  const { view, recording: stored } = route.value;
   useEffect(() => {
     document.documentElement.dataset.theme = dark.value ? 'dark' : 'light';
   }, [dark.value]);
   useEffect(() => {
-    if (r) document.title = `${r.head.meta.title} · sonde`;
-  }, [r]);
-  if (fault.value)
-    return <main class="alone"><Empty title="This page cannot be shown">{fault.value}</Empty></main>;
-  if (!r) return <main class="alone"><p class="loading" role="status">Reading the recording…</p></main>;
-  const Part = PARTS[view];
+    if (jobs) void openStored(stored);
+  }, [stored]);
+  const title = r?.head.meta.title ?? '';
+  useEffect(() => {
+    document.title = view === 'jobs' || (jobs && !stored) ? 'Jobs · sonde' : title ? `${title} · sonde` : 'sonde';
+  }, [title, view]);
+  const shown = jobs && (view === 'jobs' || !stored) ? 'jobs' : view === 'jobs' ? 'overview' : view;
+  if (shown !== 'jobs' && fault.value)
+    return <main class="alone"><Empty title="This page cannot be shown">{fault.value}{jobs && <> <a href="#/jobs">Back to the jobs</a></>}</Empty></main>;
+  if (shown !== 'jobs' && !r) return <main class="alone"><p class="loading" role="status">Reading the recording…</p></main>;
+  // All views but the unfiltered overview add up stacks.
+  const { processes, threads, range } = route.value;
+  const waits = shown !== 'jobs' && !coded.value && (shown !== 'overview' || processes.length > 0 || threads.length > 0 || range !== null);
+  const Part = shown === 'jobs' ? Jobs : PARTS[shown];
   return (
     <>
       <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main')?.focus())}>Skip to the view</a>
       <header class="top">
         <span class="brand">sonde</span>
-        <h1 title={r.head.meta.title}>{r.head.meta.title}</h1>
-        <nav aria-label="Views">
-          {VIEWS.map((v) => (
-            <a key={v} href={`#/${v}`} aria-current={v === view ? 'page' : undefined}
-              onClick={(e) => (e.preventDefault(), go({ view: v, zoom: null }))}>
-              {NAMES[v]}
-            </a>
-          ))}
-        </nav>
+        {shown === 'jobs' ? <h1>Jobs</h1> : <h1 title={title}>{title}</h1>}
+        <Views shown={shown} />
         <ThemeButton />
       </header>
-      <Controls />
-      <Filters />
-      <main id="main" tabIndex={-1}><Part key={view} /></main>
+      {shown !== 'jobs' && <><Controls /><Filters /></>}
+      <main id="main" tabIndex={-1}>{waits ? <p class="loading" role="status">Reading the stacks…</p> : <Part key={shown} />}</main>
     </>
+  );
+}
+
+function Views(props: { shown: View }) {
+  const { recording: stored } = route.value;
+  const list: View[] = [...(jobs ? ['jobs' as const] : []), ...(jobs && !stored ? [] : VIEWS)];
+  return (
+    <nav aria-label="Views">
+      {list.map((v) => (
+        <a key={v} href={`#/${v}`} aria-current={v === props.shown ? 'page' : undefined}
+          onClick={(e) => (e.preventDefault(), go({ view: v, zoom: null }))}>
+          {NAMES[v]}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -13,6 +13,7 @@ export interface Line {
   fill?: boolean;
   stepped?: boolean;
   dashed?: boolean;
+  points?: boolean; // each value as a dot
 }
 
 export interface Mark {
@@ -34,6 +35,8 @@ export interface ChartProps {
   marks?: Mark[];
   openMark?: (index: number) => void;
   legend?: boolean;
+  dates?: number; // ms since 1970 of time 0: the axis then has dates
+  moments?: { time: number; text: string }[]; // that somebody named
 }
 
 /** Distances between marks of bytes: round ones in KiB, MiB and so on. */
@@ -69,6 +72,31 @@ function drawMarks(u: uPlot, marks: Mark[]): void {
   c.restore();
 }
 
+/** A time of the axis. */
+function timeText(props: ChartProps, time: number, step: number): string {
+  if (props.dates === undefined) return moment(time, step);
+  const date = new Date(props.dates + time / 1e6);
+  const clock = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', ...(step < 60e9 && { second: '2-digit' }) });
+  return step >= 20 * 3600e9 ? date.toLocaleDateString() : step >= 3600e9 ? `${date.toLocaleDateString([], { month: 'short', day: 'numeric' })} ${clock}` : clock;
+}
+
+/** Lines at moments that have names. */
+function drawMoments(u: uPlot, moments: { time: number; text: string }[]): void {
+  const c = u.ctx;
+  c.save();
+  c.strokeStyle = css('--accent');
+  c.setLineDash([4, 4]);
+  c.beginPath();
+  for (const m of moments) {
+    const x = u.valToPos(m.time / 1e9, 'x', true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+    c.moveTo(x, u.bbox.top);
+    c.lineTo(x, u.bbox.top + u.bbox.height);
+  }
+  c.stroke();
+  c.restore();
+}
+
 function options(props: ChartProps, width: number): uPlot.Options {
   const faint = css('--line');
   const text = css('--text-soft');
@@ -85,7 +113,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
     scales: { x: { time: false, range: () => [0, Math.max(props.extent, 1) / 1e9] },
       y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => moment(t * 1e9, (ticks[1] - ticks[0]) * 1e9)) },
+      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9)), ...(props.dates && { space: 90 }) },
       { ...axis, size: 72, values: (_u, ticks) => ticks.map(format), space: 26, ...(props.unit === 'bytes' && { incrs: BINARY }) },
     ],
     series: [
@@ -96,7 +124,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
         width: 1.5,
         dash: line.dashed ? [4, 4] : undefined,
         fill: line.fill ? alpha(line.colour, 18) : undefined,
-        points: { show: false },
+        points: { show: !!line.points, size: 5, fill: line.colour },
         spanGaps: false,
         paths: line.stepped ? uPlot.paths.stepped!({ align: 1 }) : undefined,
       })),
@@ -108,7 +136,10 @@ function options(props: ChartProps, width: number): uPlot.Options {
         const to = u.posToVal(u.select.left + u.select.width, 'x') * 1e9;
         props.choose([Math.max(0, from), Math.min(props.extent, to)]);
       }],
-      draw: [(u) => props.marks && drawMarks(u, props.marks)],
+      draw: [(u) => {
+        if (props.moments?.length) drawMoments(u, props.moments);
+        if (props.marks) drawMarks(u, props.marks);
+      }],
     },
   };
 }
@@ -147,7 +178,7 @@ export function Chart(props: ChartProps) {
       watch.disconnect();
       u.destroy();
     };
-  }, [props.times, props.lines, props.extent, props.range?.[0], props.range?.[1], theme, props.marks]);
+  }, [props.times, props.lines, props.extent, props.range?.[0], props.range?.[1], theme, props.marks, props.moments?.length]);
   return (
     <figure class="chart">
       <div ref={box} class="chart-box" role="img" aria-label={describe(props)} />
@@ -191,7 +222,7 @@ function tell(u: uPlot, props: ChartProps, tip: HTMLElement): void {
     if (strong) row.className = 'tip-head';
     tip.append(row);
   };
-  add(moment(props.times[i], 1e6), true);
+  add(timeText(props, props.times[i], 1e6), true);
   for (const line of props.lines.slice(0, 8)) {
     const v = line.values[i];
     if (v !== null && v !== undefined) add(`${line.label}  ${format(v)}`);

@@ -1,6 +1,6 @@
 // Of a live recording: whether it is connected, what can be done to it, and what each command did.
 
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { route } from '../route.ts';
 import { link, recording, source } from '../store.ts';
 
@@ -56,11 +56,12 @@ export function Controls() {
 
 function Download() {
   const [format, setFormat] = useState('sonde');
-  const formats = ['sonde', 'pprof', 'speedscope', 'folded', 'chrome-trace', 'gecko', 'callgrind', 'json'];
+  const [formats, setFormats] = useState(['sonde', 'page', 'pprof', 'speedscope', 'folded']);
+  useEffect(() => void source.formats?.().then((list) => list.length && setFormats(list), () => undefined), []);
   return (
     <span class="download">
       <select aria-label="Format of the download" value={format} onChange={(e) => setFormat(e.currentTarget.value)}>
-        {formats.map((f) => <option key={f} value={f}>{f}</option>)}
+        {formats.map((f) => <option key={f} value={f}>{f === 'page' ? 'page (HTML)' : f}</option>)}
       </select>
       <a class="button" href={source.download!(format)} download>Download</a>
     </span>

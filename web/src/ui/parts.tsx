@@ -82,3 +82,13 @@ export function Place(props: { text: string }) {
     </span>
   );
 }
+
+/** An item of a legend. */
+export function Swatch(props: { fill: string; text: string }) {
+  return (
+    <span class="legend-item">
+      <span class="swatch" style={{ background: props.fill }} aria-hidden="true" />
+      {props.text}
+    </span>
+  );
+}

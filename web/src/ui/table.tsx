@@ -8,6 +8,7 @@ export interface Column<T> {
   id: string;
   heading: string;
   hint?: string;
+  silent?: boolean; // its heading is there for who hears the page
   number?: boolean;
   /** What it sorts by; absent: it does not. */
   by?: (row: T) => number | string;
@@ -20,13 +21,14 @@ export function Table<T>(props: {
   columns: Column<T>[];
   rows: T[];
   sort?: string;
+  up?: boolean; // sorted upwards at first
   keyOf: (row: T) => string | number;
   open?: (row: T) => void;
   chosen?: string | number;
   rowsFirst?: number;
   empty?: string;
 }) {
-  const [sort, setSort] = useState({ id: props.sort ?? '', up: false });
+  const [sort, setSort] = useState({ id: props.sort ?? '', up: props.up ?? false });
   const [shown, setShown] = useState(props.rowsFirst ?? 100);
   const column = props.columns.find((c) => c.id === sort.id);
   const rows = useMemo(() => {
@@ -56,7 +58,7 @@ export function Table<T>(props: {
                     <span class="sort-mark" aria-hidden="true">{sort.id === c.id ? (sort.up ? '↑' : '↓') : ''}</span>
                   </button>
                 ) : (
-                  <span title={c.hint}>{c.heading}</span>
+                  <span class={c.silent ? 'hidden' : ''} title={c.hint}>{c.heading}</span>
                 )}
               </th>
             ))}

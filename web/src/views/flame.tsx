@@ -1,17 +1,18 @@
-// Flame: the graph, its functions as a table, one function between callers and callees, lines.
+// Flame: the graph, its functions as a table, one function between callers and callees.
 
 import { useMemo, useState } from 'preact/hooks';
 import { change, count, percent, plural, value as formatValue } from '../data/format.ts';
 import { layOut, type Layout } from '../data/layout.ts';
 import { callees, callers } from '../data/sandwich.ts';
-import { lines as sourceLines, type FunctionRow, type LineRow, type Sums } from '../data/sums.ts';
+import type { FunctionRow, Sums } from '../data/sums.ts';
 import { changeColour, kindFill, kindName, KINDS, moduleColour, Painter, palette } from '../paint/colours.ts';
 import { FLAME_TABS, go, route, type FlameTab } from '../route.ts';
-import { beforeRows, choice, comparison, functionRows, kind, layout, pattern, recording, sums } from '../store.ts';
-import { Empty, Place, Segments, Share } from '../ui/parts.tsx';
+import { beforeRows, comparison, functionRows, kind, layout, pattern, recording, sums } from '../store.ts';
+import { Empty, Place, Segments, Share, Swatch } from '../ui/parts.tsx';
 import { Table, type Column } from '../ui/table.tsx';
 import { dark } from '../ui/theme.ts';
 import { describeNode, FlameGraph } from './flame_graph.tsx';
+import { Lines } from './lines.tsx';
 
 const TABS: Record<FlameTab, string> = { graph: 'Graph', sandwich: 'Sandwich', table: 'Table', lines: 'Source lines' };
 
@@ -129,15 +130,6 @@ function CodeLegend() {
   );
 }
 
-function Swatch(props: { fill: string; text: string }) {
-  return (
-    <span class="legend-item">
-      <span class="swatch" style={{ background: props.fill }} aria-hidden="true" />
-      {props.text}
-    </span>
-  );
-}
-
 function Graph() {
   const l = layout.value!;
   const s = sums.value!;
@@ -212,7 +204,7 @@ function moduleName(symbol: number): string {
   return module < 0 ? '' : r.moduleName[module];
 }
 
-function orDash(v: number, unit: string) {
+export function orDash(v: number, unit: string) {
   return v ? formatValue(v, unit) : <span class="faint">–</span>;
 }
 
@@ -326,39 +318,3 @@ function Half(props: { title: string; of: Layout; upwards: boolean }) {
     </section>
   );
 }
-
-function Lines() {
-  const k = kind.value!;
-  const s = sums.value!;
-  const r = recording.value!;
-  const { symbol } = route.value;
-  const only = symbol >= 0 && symbol < r.symbolName.length ? symbol : -1;
-  const all = useMemo(() => sourceLines(r, choice.value!, only), [r, choice.value, only]);
-  const expression = pattern.value;
-  const rows = expression ? all.filter((l) => expression.test(l.file) || expression.test(r.symbolText(l.symbol))) : all;
-  const cells: Column<LineRow>[] = [
-    { id: 'self', heading: 'Self', number: true, by: (l) => l.self, show: (l) => orDash(l.self, k.unit) },
-    { id: 'self_percent', heading: 'Self %', number: true, by: (l) => l.self, class: 'bar',
-      show: (l) => <Share part={l.self} whole={s.value}>{percent(l.self, s.value)}</Share> },
-    { id: 'total', heading: 'Total', number: true, by: (l) => l.total, show: (l) => formatValue(l.total, k.unit) },
-    { id: 'line', heading: 'Line', by: (l) => `${l.file}:${String(l.line).padStart(8, '0')}`, class: 'line',
-      show: (l) => <Place text={`${l.file}:${l.line}`} /> },
-    { id: 'function', heading: 'Function', by: (l) => r.symbolText(l.symbol), class: 'fill',
-      show: (l) => <FunctionName symbol={l.symbol} name={r.symbolText(l.symbol)} /> },
-    { id: 'file', heading: 'File', by: (l) => l.file, class: 'wide-only module', show: (l) => <span title={l.file}>{l.file}</span> },
-  ];
-  return (
-    <>
-      {only >= 0 && (
-        <p class="note-line">
-          Lines of <strong class="mono">{r.symbolText(only)}</strong>{' '}
-          <button type="button" onClick={() => go({ symbol: -1 })}>All functions</button>
-        </p>
-      )}
-      <Table caption="Source lines" rows={rows} keyOf={(l) => `${l.file}:${l.line}:${l.symbol}`} sort="self" columns={cells}
-        open={(l) => openSymbol(l.symbol)}
-        empty="No source lines are known here: the code has no debug information, or the search finds none." />
-    </>
-  );
-}
-

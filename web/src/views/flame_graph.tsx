@@ -5,10 +5,10 @@ import { percent, value as formatValue } from '../data/format.ts';
 import type { Layout } from '../data/layout.ts';
 import { palette } from '../paint/colours.ts';
 import { FlameCanvas, PITCH } from '../paint/flame_canvas.ts';
+import { Handling, type Drag } from '../ui/handling.ts';
 import { dark } from '../ui/theme.ts';
 
 const EASE = 170; // ms
-const ZOOM = 1.2;
 
 export interface FlameGraphProps {
   label: string;
@@ -25,24 +25,14 @@ export interface FlameGraphProps {
   height?: number;
 }
 
-/** Everything that pointer and keys do; holds no view state but the canvas. */
-class Handling {
-  view: FlameCanvas;
+class FlameHandling extends Handling<FlameCanvas> {
   props!: FlameGraphProps;
   onHover: (node: number, x: number, y: number) => void = () => {};
   onMark: (node: number) => void = () => {};
-  private drag: { x: number; y: number; from: number; to: number; scroll: number; moved: boolean } | null = null;
   private animation = 0;
 
   constructor(canvas: HTMLCanvasElement) {
-    this.view = new FlameCanvas(canvas);
-    canvas.addEventListener('pointerdown', (e) => this.press(e));
-    canvas.addEventListener('pointermove', (e) => this.move(e));
-    canvas.addEventListener('pointerup', (e) => this.release(e));
-    canvas.addEventListener('pointercancel', () => (this.drag = null));
-    canvas.addEventListener('pointerleave', () => this.hover(-1, 0, 0));
-    canvas.addEventListener('wheel', (e) => this.wheel(e), { passive: false });
-    canvas.addEventListener('keydown', (e) => this.key(e));
+    super(new FlameCanvas(canvas));
     canvas.addEventListener('dblclick', (e) => {
       const node = this.view.at(e.offsetX, e.offsetY);
       if (node > 0) this.props.open?.(node);
@@ -83,7 +73,8 @@ class Handling {
     this.onMark(node);
   }
 
-  private hover(node: number, x: number, y: number): void {
+  protected hover(x: number, y: number): void {
+    const node = x < 0 ? -1 : this.view.at(x, y);
     if (this.view.hovered !== node) {
       this.view.hovered = node;
       this.view.invalidate();
@@ -91,78 +82,31 @@ class Handling {
     this.onHover(node, x, y);
   }
 
-  private press(e: PointerEvent): void {
-    if (e.button !== 0) return;
-    const { view } = this;
-    this.drag = { x: e.offsetX, y: e.offsetY, from: view.from, to: view.to, scroll: view.scroll, moved: false };
-    view.canvas.setPointerCapture(e.pointerId);
+  protected dragged(drag: Drag, x: number, y: number): void {
+    this.shift(drag, x);
+    this.view.scrollTo(drag.scroll + (this.props.upwards ? y - drag.y : drag.y - y));
   }
 
-  private move(e: PointerEvent): void {
-    const { view, drag } = this;
-    if (!drag) {
-      this.hover(view.at(e.offsetX, e.offsetY), e.offsetX, e.offsetY);
-      return;
-    }
-    const dx = e.offsetX - drag.x;
-    const dy = e.offsetY - drag.y;
-    if (!drag.moved && Math.hypot(dx, dy) < 5) return;
-    drag.moved = true;
-    const shift = (dx / view.width) * (drag.to - drag.from);
-    view.show(drag.from - shift, drag.to - shift);
-    view.scrollTo(drag.scroll - (this.props.upwards ? -dy : dy));
-    this.hover(-1, 0, 0);
-  }
-
-  private release(e: PointerEvent): void {
-    const { drag, view } = this;
-    this.drag = null;
-    if (!drag) return;
-    if (drag.moved) {
-      this.keep();
-      return;
-    }
-    const node = view.at(e.offsetX, e.offsetY);
+  protected click(x: number, y: number): void {
+    const node = this.view.at(x, y);
     this.mark(node);
     if (node >= 0) this.zoomTo(node);
   }
 
-  private keep(): void {
+  protected turned(by: number): boolean {
+    const before = this.view.scroll;
+    this.view.scrollTo(before + (this.props.upwards ? -by : by));
+    return this.view.scroll !== before;
+  }
+
+  protected keep(replace: boolean): void {
     const { from, to } = this.view;
-    this.props.setZoom(to - from > 0.999999 ? null : [from, to], true);
+    this.props.setZoom(to - from > 0.999999 ? null : [from, to], replace);
   }
 
-  private wheel(e: WheelEvent): void {
+  protected keys(): Record<string, () => void> {
     const { view } = this;
-    const scale = e.deltaMode === 1 ? 20 : 1;
-    if (e.ctrlKey || e.metaKey) {
-      this.zoomAt(e.offsetX / view.width, Math.exp((e.deltaY * scale) / 300));
-    } else if (Math.abs(e.deltaX) > Math.abs(e.deltaY) || e.shiftKey) {
-      const shift = (((e.deltaX || e.deltaY) * scale) / view.width) * (view.to - view.from);
-      view.show(view.from + shift, view.to + shift);
-      this.keep();
-    } else {
-      const before = view.scroll;
-      view.scrollTo(view.scroll + (this.props.upwards ? -e.deltaY : e.deltaY) * scale);
-      if (view.scroll === before) return; // let the page scroll
-    }
-    e.preventDefault();
-    this.hover(view.at(e.offsetX, e.offsetY), e.offsetX, e.offsetY);
-  }
-
-  zoomAt(at: number, by: number): void {
-    const { view } = this;
-    const span = Math.min(1, Math.max(1e-9, (view.to - view.from) * by));
-    const centre = view.from + at * (view.to - view.from);
-    view.show(centre - at * span, centre - at * span + span);
-    this.keep();
-  }
-
-  private key(e: KeyboardEvent): void {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const { view } = this;
-    const span = view.to - view.from;
-    const keys: Record<string, () => void> = {
+    return {
       ArrowUp: () => this.step(this.props.upwards ? 'in' : 'out'),
       ArrowDown: () => this.step(this.props.upwards ? 'out' : 'in'),
       ArrowLeft: () => this.step('left'),
@@ -171,17 +115,7 @@ class Handling {
       Escape: () => this.props.setZoom(null, false),
       Home: () => this.mark(0),
       o: () => view.marked > 0 && this.props.open?.(view.marked),
-      w: () => this.zoomAt(0.5, 1 / ZOOM),
-      s: () => this.zoomAt(0.5, ZOOM),
-      a: () => (view.show(view.from - span / 8, view.to - span / 8), this.keep()),
-      d: () => (view.show(view.from + span / 8, view.to + span / 8), this.keep()),
-      '+': () => this.zoomAt(0.5, 1 / ZOOM),
-      '-': () => this.zoomAt(0.5, ZOOM),
     };
-    const act = keys[e.key];
-    if (!act) return;
-    act();
-    e.preventDefault();
   }
 
   /** To the caller, the widest callee, or the box beside. */
@@ -220,7 +154,7 @@ class Handling {
       const part = this.props.layout.width[node] / this.props.layout.whole;
       const room = Math.max(part * 4, 1e-9);
       view.show(from - room / 2, from + room / 2);
-      this.keep();
+      this.keep(true);
     }
   }
 }
@@ -228,13 +162,13 @@ class Handling {
 export function FlameGraph(props: FlameGraphProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const box = useRef<HTMLDivElement>(null);
-  const handling = useRef<Handling | null>(null);
+  const handling = useRef<FlameHandling | null>(null);
   const [tip, setTip] = useState<{ node: number; x: number; y: number } | null>(null);
   const [said, setSaid] = useState('');
   const night = dark.value;
 
   useEffect(() => {
-    const h = new Handling(canvas.current!);
+    const h = new FlameHandling(canvas.current!);
     handling.current = h;
     (canvas.current as HTMLCanvasElement & { flame?: FlameCanvas }).flame = h.view;
     h.onHover = (node, x, y) => setTip(node < 0 ? null : { node, x, y });

@@ -1,13 +1,13 @@
 // Overview: what ran, its process tree, curves over time, where time went, and what it cost.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { bytes, count, duration as formatDuration, percent, plural, value as formatValue } from '../data/format.ts';
+import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve, Recording } from '../data/recording.ts';
 import { addCurves, closedCurves, usage } from '../data/series.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
-import { choice, duration, functionRows, kind, kinds, recording, sums, threadMask, version } from '../store.ts';
+import { choice, coded, duration, functionRows, kind, kinds, recording, sums, threadMask, version } from '../store.ts';
 import { Chart, type Line } from '../ui/chart.tsx';
 import { Card, Empty, Fact, Share } from '../ui/parts.tsx';
 import { dark } from '../ui/theme.ts';
@@ -45,7 +45,7 @@ function Facts() {
   const peaks = head.tables?.peaks?.sections.peaks?.rows ?? [];
   const heap = peaks.length
     ? Math.max(...peaks.map((p) => Number(p.value)))
-    : peakOf(curves.filter((c) => c.name === 'heap' && c.thread < 0));
+    : peakOf(wholeHeap(curves.filter((c) => c.name === 'heap' && c.thread < 0)));
   const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
@@ -65,6 +65,12 @@ function Facts() {
       )}
     </dl>
   );
+}
+
+/** The curve of all together, if there is one: it knows which peaks did not meet. */
+function wholeHeap(heap: Curve[]): Curve[] {
+  const total = heap.filter((c) => c.process < 0);
+  return total.length ? total : heap;
 }
 
 function peakOf(curves: Curve[]): number {
@@ -92,7 +98,7 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
   }
   const chosen = (c: Curve) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
   const memory = ['rss', 'heap'].map((name) => every.filter((c) => c.name === name && chosen(c)));
-  if (memory.some((m) => m.length)) out.push(memoryPanel(memory[0], memory[1], night));
+  if (memory.some((m) => m.length)) out.push(memoryPanel(memory[0], mask ? memory[1] : wholeHeap(every.filter((c) => c.name === 'heap' && c.thread < 0)), night));
   const names = new Set(every.map((c) => c.name).filter((n) => n !== 'rss' && n !== 'heap'));
   for (const name of [...names].slice(0, 6)) {
     const curves = every.filter((c) => c.name === name && chosen(c));
@@ -146,7 +152,7 @@ function Curves() {
         <div key={p.title} class="panel">
           <h3>{p.title}</h3>
           <Chart label={p.title} times={p.times} lines={p.lines} unit={p.unit} format={p.format} extent={duration.value}
-            range={route.value.range} choose={(range) => go({ range, zoom: null })} height={132} />
+            range={route.value.range} choose={(range) => go({ range, zoom: null })} height={132} moments={r.head.marks} />
         </div>
       ))}
     </Card>
@@ -168,6 +174,7 @@ function Processes() {
   const whole = rows.reduce((a, row) => a + row.self, 0);
   const heap = rows.some((row) => row.hasHeap);
   const rss = rows.some((row) => row.peakRss > 0);
+  const live = r.head.meta.live && !r.head.meta.complete;
   const shown = all ? rows : rows.slice(0, ROWS_FIRST);
   const flip = (process: number) => {
     const next = new Set(open);
@@ -184,11 +191,11 @@ function Processes() {
               <th scope="col" class="fill">Process</th>
               <th scope="col" class="number">{k?.label ?? 'Value'}</th>
               <th scope="col" class="number bar">Share</th>
-              {rss && <th scope="col" class="number">RSS</th>}
+              {rss && <th scope="col" class="number" title={live ? 'Resident memory now' : 'The most resident memory'}>{live ? 'RSS' : 'Peak RSS'}</th>}
               {heap && <th scope="col" class="number">Heap peak</th>}
-              {heap && <th scope="col" class="number wide-only">Live</th>}
+              {heap && <th scope="col" class="number">Live</th>}
               <th scope="col" class="wide-only life-head">Life</th>
-              <th scope="col">End</th>
+              <th scope="col">{live ? 'State' : 'End'}</th>
             </tr>
           </thead>
           <tbody>
@@ -203,6 +210,12 @@ function Processes() {
       </div>
     </Card>
   );
+}
+
+/** Of what runs now, the present size; else the largest. */
+function rssOf(row: ProcessRow): number {
+  const { meta } = recording.value!.head;
+  return meta.live && !meta.complete ? row.rss : row.peakRss;
 }
 
 function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rss: boolean; open: boolean; flip: (p: number) => void }) {
@@ -233,9 +246,9 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
         </td>
         <td class="number" data-column="self" data-value={row.self}>{formatValue(row.self, k?.unit ?? 'count')}</td>
         <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
-        {props.rss && <td class="number">{row.peakRss ? bytes(row.peakRss) : '–'}</td>}
+        {props.rss && <td class="number" data-column="rss">{rssOf(row) ? bytes(rssOf(row)) : '–'}</td>}
         {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
-        {props.heap && <td class="number wide-only">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
+        {props.heap && <td class="number" data-column="live">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
         <td class="wide-only"><span class="life" aria-hidden="true"><span style={{ left: `${from}%`, width: `${Math.max(1, to - from)}%` }} /></span></td>
         <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended || !r.head.meta.live ? '' : 'on'}`}>{ended}</span></td>
       </tr>
@@ -262,7 +275,7 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
       <td class="bar faint">{t.cpu ? 'CPU by the kernel' : ''}</td>
       {props.rss && <td />}
       {props.heap && <td />}
-      {props.heap && <td class="wide-only" />}
+      {props.heap && <td />}
       <td class="wide-only" />
       <td />
     </tr>
@@ -271,16 +284,13 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
 
 /** The first picture does not wait for the sums of all functions. */
 function Hot() {
-  const [ready, setReady] = useState(false);
+  const [drawn, setDrawn] = useState(false);
   useEffect(() => {
     let timer = 0;
-    const frame = requestAnimationFrame(() => (timer = window.setTimeout(() => {
-      performance.mark('first view');
-      setReady(true);
-    }, 0)));
+    const frame = requestAnimationFrame(() => (timer = window.setTimeout(() => setDrawn(true), 0)));
     return () => (cancelAnimationFrame(frame), clearTimeout(timer));
   }, []);
-  if (ready) return <HotList />;
+  if (drawn && coded.value) return <HotList />;
   return <Card title="Hot functions"><p class="table-empty">Adding up…</p></Card>;
 }
 
@@ -352,6 +362,11 @@ function Notes() {
       {head.notes.length > 0 && (
         <ul class="notes">
           {head.notes.map((n, i) => <li key={i} class={n.warning ? 'notice' : ''}>{n.text}</li>)}
+        </ul>
+      )}
+      {(head.marks?.length ?? 0) > 0 && (
+        <ul class="notes marks" aria-label="Marks">
+          {head.marks!.map((m, i) => <li key={i}><span class="mark-time">{moment(m.time, 1e6)}</span> {m.text}</li>)}
         </ul>
       )}
       <dl class="cost">

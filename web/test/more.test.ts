@@ -1,0 +1,123 @@
+// Spans, live stacks, ready-made text and benchmarks: what the page computes beside sums.
+
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { decode } from '../src/data/decode.ts';
+import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
+import { Recording } from '../src/data/recording.ts';
+import { sites } from '../src/data/sites.ts';
+import { spansOf, suffices } from '../src/data/spans.ts';
+import { functions, sum } from '../src/data/sums.ts';
+import { CallTree } from '../src/data/tree.ts';
+import { makeDocument, sample } from './document.ts';
+
+const MS = 1e6;
+
+test('spans stand by thread and depth', () => {
+  const facts = { from: 0, to: 100, least: 10, total: 7, threads: [1, 4] };
+  const doc = decode(makeDocument({ spans: facts }, {
+    'span.thread': ['delta', [1, 1, 1, 4]], 'span.depth': ['delta', [0, 1, 1, 0]], 'span.start': ['delta', [5, 6, 40, 50]],
+    'span.length': ['plain', [80, 20, 0, 9]], 'span.symbol': ['delta', [2, 3, 4, 0]], 'span.count': ['plain', [1, 4, 0, 1]],
+  }));
+  const set = spansOf(doc, doc.head.spans!);
+  assert.deepEqual(set.tracks.get(1), [
+    { start: [5], end: [85], id: [2], many: [1] },
+    { start: [6, 40], end: [26, 40], id: [3, 4], many: [4, 0] },
+  ]);
+  assert.equal(set.tracks.get(4)![0].id[0], 0);
+  assert.ok(suffices(set, 10, 90, 16, [1, 4, 9]));
+  assert.ok(!suffices(set, 10, 90, 100, [1])); // finer than it is
+  assert.ok(!suffices(set, 10, 190, 16, [1])); // beyond it
+  assert.ok(!suffices(null, 10, 90, 16, []));
+});
+
+/** run.py > _PyEval_EvalFrameDefault > list_sort > malloc; the second leads on, the last allocates. */
+function live(roles: number[]): { r: Recording; tree: CallTree } {
+  const r = new Recording();
+  r.apply(decode(makeDocument({
+    strings: ['', 'serve', '_PyEval_EvalFrameDefault', 'crunch', 'malloc', 'run.py', 'libpython.so', 'heap:live'],
+    meta: { title: 't', live: true, complete: false, duration: 10 * MS, date: 0, facts: {} },
+    events: [
+      { name: 'cpu', unit: 'ns', period: MS, samples: 6, value: 6 * MS },
+      { name: 'heap:live', unit: 'bytes', period: 0, samples: 1, value: 100 },
+    ],
+    processes: [{ pid: 1, parent: -1, name: 'python', arguments: '', exe: '', programs: 1, start: 0, max_rss: 0, ended: false }],
+    threads: [{ process: 0, tid: 1, name: 'main', start: 0, cpu: 0 }],
+  }, {
+    'module.name': ['plain', [5, 6]], 'module.path': ['plain', [5, 6]], 'module.kind': ['plain', [4, 0]], 'module.note': ['plain', [0, 0]],
+    'symbol.name': ['delta', [1, 2, 3, 4]], 'symbol.module': ['plain', [1, 2, 1, 2]], 'symbol.file': ['delta', [0, 0, 0, 0]],
+    'symbol.line': ['plain', [0, 0, 0, 0]], 'symbol.nameless': ['plain', [0, 0, 0, 0]], 'symbol.role': ['plain', roles],
+    'frame.at': ['delta', [0, 1, 2, 3]], 'frame.steps': ['plain', [1, 1, 1, 1]], 'step.symbol': ['delta', [0, 1, 2, 3]], 'step.line': ['delta', [0, 0, 0, 0]],
+    // 1 serve, 2 serve>loop, 3 serve>loop>crunch, 4 serve>loop>crunch>loop>malloc, by way of 5
+    'stack.up': ['plain', [0, 1, 1, 1, 1, 1]], 'stack.frame': ['delta', [0, 0, 1, 2, 1, 3]],
+    'cell.event': ['delta', [0, 0, 1]], 'cell.thread': ['delta', [0, 0, 0]], 'cell.stack': ['delta', [2, 3, 5]],
+    'cell.count': ['signed', [2, 4, 1]], 'cell.value': ['signed', [0, 0, 100]],
+  })));
+  return { r, tree: new CallTree(r) };
+}
+
+const only = (r: Recording, event: number) => ({ events: Uint8Array.from(r.head.events, (_, i) => (i === event ? 1 : 0)), threads: null, range: null, waits: false });
+
+test('live stacks are without the ways of the interpreter and of the allocator', () => {
+  const { r, tree } = live([0, 1, 0, 2]);
+  const rows = new Map(functions(sum(tree, only(r, 0))).map((f) => [f.name, [f.self / MS, f.total / MS]]));
+  // What the loop did itself stays with it; what it called, its caller called.
+  assert.deepEqual(Object.fromEntries(rows), { serve: [0, 6], crunch: [4, 4], _PyEval_EvalFrameDefault: [2, 2] });
+  const crunch = tree.path(tree.nodeOf(3)).map((n) => tree.name(n));
+  assert.deepEqual(crunch, ['serve', 'crunch']);
+  assert.deepEqual(sites(tree, only(r, 1)).map((s) => [s.name, s.bytes]), [['crunch', 100]]);
+  assert.equal(functions(sum(tree, only(r, 1))).find((f) => f.name === 'crunch')!.self, 100);
+});
+
+test('without roles stacks are as they are', () => {
+  const { tree } = live([0, 0, 0, 0]);
+  assert.deepEqual(tree.path(tree.nodeOf(3)).map((n) => tree.name(n)), ['serve', '_PyEval_EvalFrameDefault', 'crunch']);
+});
+
+test('a document in two parts is read when the second has come', () => {
+  const whole = sample();
+  const view = new DataView(whole.buffer);
+  const length = view.getUint32(4, true);
+  const head = JSON.parse(new TextDecoder().decode(whole.subarray(8, 8 + length)));
+  const body = whole.subarray(8 + length);
+  const first: number[] = [];
+  const rest: number[] = [];
+  let at = 0;
+  for (const c of head.columns) {
+    if (/^(frame|step|stack|cell)\./.test(c.name)) c.later = true;
+    (c.later ? rest : first).push(...body.subarray(at, at + c.bytes));
+    at += c.bytes;
+  }
+  const text = new TextEncoder().encode(JSON.stringify(head));
+  const bytes = new Uint8Array([...whole.subarray(0, 8), ...text, ...first]);
+  new DataView(bytes.buffer).setUint32(4, text.length, true);
+  const doc = decode(bytes);
+  const r = new Recording();
+  r.apply(doc);
+  r.code();
+  assert.deepEqual([doc.waits(), r.cells.length, r.times.length], [true, 0, 5]);
+  assert.throws(() => doc.rest(Uint8Array.from(rest.slice(1))), /cut short/);
+  doc.rest(Uint8Array.from(rest));
+  r.code();
+  assert.deepEqual([doc.waits(), r.cells.length, r.stackParent.length], [false, 5, 8]);
+});
+
+test('source text is found by its line, and names of objects are no files', () => {
+  const r = new Recording();
+  r.apply(decode(sample({ sources: { 'app.c': [[9, 'int main(void)', '{'], [40, 'x']] } })));
+  assert.equal(r.sourceOf('app.c', 10), '{');
+  assert.equal(r.sourceOf('app.c', 11), undefined);
+  assert.equal(r.sourceOf('app.c', 40), 'x');
+  assert.equal(r.sourceOf('constructor', 1), undefined);
+});
+
+test('distributions of benchmarks', () => {
+  const run = (name: string, real: number, i: number): BenchRun => ({ time: i, key: `k${i}`, host: 'h', name, run: { number: i, real, cycles: 5, command: 'x' } });
+  const runs = [1, 2, 3, 4, 5, 6, 7, 30].map((v, i) => run('a', v, i)).concat(run('b', 2, 9));
+  assert.deepEqual(metricsOf(runs), ['real', 'cycles']);
+  const [a, b] = distributions(runs, 'real');
+  assert.deepEqual([a.median, a.low, a.high, a.mean, a.outliers, a.values.length], [4.5, 2.75, 6.25, 7.25, 1, 8]);
+  assert.ok(isOutlier(a, 30) && !isOutlier(a, 7));
+  assert.deepEqual([b.name, b.median, b.deviation], ['b', 2, 0]);
+  assert.deepEqual(['cpu', 'off-cpu:io', 'heap:live', 'alloc_space', 'cache-misses'].map(unitOf), ['ns', 'ns', 'bytes', 'bytes', 'count']);
+});
