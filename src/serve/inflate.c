@@ -8,6 +8,7 @@
 #include "serve/http_internal.h"
 
 #define STEP ((size_t)65536)
+#define USUAL 16 /* times as much as was sent is more than what most bodies become */
 
 static int too_large(const char **why)
 {
@@ -21,6 +22,15 @@ static int malformed(const char **why)
     return 400;
 }
 
+/* Room for another step. What is not used of it costs nothing, but growing by and by would: for a
+ * while there would be the old and the new, and a bomb take twice the bound. */
+static void make_room(struct text *out, const struct text *in, size_t max)
+{
+    size_t usual = in->len < max / USUAL ? in->len * USUAL : max;
+    if (out->cap < out->len + STEP + 1)
+        text_reserve(out, (out->cap ? max : usual) + STEP);
+}
+
 static int inflate_zlib(const struct text *in, size_t max, struct text *out, const char **why)
 {
     z_stream z = {.next_in = (Bytef *)in->data, .avail_in = (uInt)in->len};
@@ -28,7 +38,7 @@ static int inflate_zlib(const struct text *in, size_t max, struct text *out, con
         return malformed(why);
     int rc = Z_OK, status = 0;
     while (rc == Z_OK && !status) {
-        text_reserve(out, STEP);
+        make_room(out, in, max);
         z.next_out = (Bytef *)out->data + out->len;
         z.avail_out = (uInt)STEP;
         rc = inflate(&z, Z_NO_FLUSH);
@@ -51,7 +61,7 @@ static int inflate_zstd(const struct text *in, size_t max, struct text *out, con
     if (z)
         ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, 23);
     while (!status && rc && !ZSTD_isError(rc)) {
-        text_reserve(out, STEP);
+        make_room(out, in, max);
         ZSTD_outBuffer to = {.dst = out->data + out->len, .size = STEP};
         size_t before = from.pos;
         rc = ZSTD_decompressStream(z, &to, &from);

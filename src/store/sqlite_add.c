@@ -28,28 +28,47 @@ static sqlite3_stmt *with_name(struct sqlite_store *s, enum sqlite_statement whi
     return st;
 }
 
-/* Most names that are not remembered are new, so putting it there is tried first. */
-static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
-                     const char *first, const char *second, int64_t *id, struct error *err)
+/* 1 if it is there, 0 if not. */
+static int find_name(struct sqlite_store *s, enum sqlite_statement get, const char *first,
+                     const char *second, int64_t *id, struct error *err)
+{
+    sqlite3_stmt *st = with_name(s, get, first, second, err);
+    int rc = st ? sqlite_step(s, st, "look up a name", err) : err->fault;
+    if (rc == 1)
+        *id = sqlite3_column_int64(st, 0);
+    if (st)
+        sqlite3_reset(st);
+    return rc;
+}
+
+/* 1 if it was put there, 0 if it is there already. */
+static int put_name(struct sqlite_store *s, enum sqlite_statement put, const char *first,
+                    const char *second, int64_t *id, struct error *err)
 {
     sqlite3_stmt *st = with_name(s, put, first, second, err);
     int rc = st ? sqlite_step(s, st, "keep a name", err) : err->fault;
     if (rc)
         return rc;
-    if (sqlite3_changes(s->db)) {
-        *id = sqlite3_last_insert_rowid(s->db);
-        return 0;
-    }
-    st = with_name(s, get, first, second, err);
-    rc = st ? sqlite_step(s, st, "look up a name", err) : err->fault;
-    if (rc < 0)
-        return rc;
+    *id = sqlite3_last_insert_rowid(s->db);
+    return sqlite3_changes(s->db) > 0;
+}
+
+/* New names come together, and so do known ones: what the last one was is tried first. */
+static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
+                     const char *first, const char *second, int64_t *id, struct error *err)
+{
+    int rc = s->mostly_new ? 0 : find_name(s, get, first, second, id, err);
+    if (rc)
+        return rc < 0 ? rc : 0;
+    rc = put_name(s, put, first, second, id, err);
+    s->mostly_new = rc == 1;
+    if (rc)
+        return rc < 0 ? rc : 0;
+    rc = find_name(s, get, first, second, id, err);
     if (rc == 0)
         return error_set(err, FAULT_INPUT, "%s neither has nor takes the name '%s': it is damaged",
                          s->path, first);
-    *id = sqlite3_column_int64(st, 0);
-    sqlite3_reset(st);
-    return 0;
+    return rc < 0 ? rc : 0;
 }
 
 /* Remembers what the file says, by a text that no other name has. */

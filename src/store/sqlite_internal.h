@@ -67,7 +67,8 @@ struct sqlite_store {
     int64_t *node_id; /* by index of `names` */
     size_t node_cap;
     struct text scratch;
-    int64_t noted; /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
+    bool mostly_new; /* the last name that was not remembered was not in the file either */
+    int64_t noted;   /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
 };
 
 #define SQLITE_NOTHING_NOTED (-1)
