@@ -13,13 +13,17 @@
 struct mapped {
     const uint8_t *data; /* NULL: not mapped */
     size_t size;
-    size_t behind; /* bytes from the start that were given back */
     int slot;
+    struct pager *pager; /* NULL: small, or no thread could be had */
 };
 
 /* The first `size` bytes of the file. False if it cannot be had this way: read it instead. */
 bool mapped_open(struct mapped *m, int fd, size_t size);
-/* Bytes before `offset` need not stay in memory; they can still be read, from the file again. */
+/*
+ * Reading goes on at `offset`. Of a large file a thread of ours brings what comes next into the
+ * page table, and takes out what lies far behind (it can still be read, and comes back): reading
+ * itself then waits for neither.
+ */
 void mapped_pass(struct mapped *m, size_t offset);
 /* Did anybody look beyond the end that the file has now? */
 bool mapped_was_cut(const struct mapped *m);

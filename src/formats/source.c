@@ -18,7 +18,6 @@
 
 #define PACKED_BUFFER ((size_t)64 * 1024)
 #define TELL_EVERY ((uint64_t)1 << 20)
-#define KEEP_BEHIND ((uint64_t)64 << 20) /* bytes of a mapped file that stay in memory */
 
 struct source {
     char *name;
@@ -321,7 +320,7 @@ void source_seek(struct source *s, uint64_t offset)
     if (!far)
         return;
     s->told = s->taken;
-    mapped_pass(&s->whole, s->taken > KEEP_BEHIND ? s->taken - KEEP_BEHIND : 0);
+    mapped_pass(&s->whole, s->taken);
     if (s->progress)
         s->progress(s->context, s->taken, s->size);
 }
