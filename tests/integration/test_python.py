@@ -1,6 +1,8 @@
 """Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
+import concurrent.futures
+
 import pytest
 
 from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
@@ -328,15 +330,17 @@ def test_descriptors(harness, some_python, script):
 
 def test_output_of_standard_tests(harness, some_python):
     """The interpreter's own tests of signals, threads and processes pass as they do alone."""
-    for name in ["test.test_json", "test.test_threadsignals", "test.test_struct"]:
+    def check(name):
         code = ("import sys, unittest\n"
                 "try:\n    import test.support\nexcept ImportError:\n    sys.exit()\n"
                 f"import importlib\nm = importlib.import_module({name!r})\n"
                 "suite = unittest.defaultTestLoader.loadTestsFromModule(m)\n"
                 "r = unittest.TextTestRunner(stream=open('/dev/null', 'w')).run(suite)\n"
                 "print(r.testsRun, len(r.failures), len(r.errors))\n")
-        harness(some_python, "-c", code, options=["--rate", "1000"],
+        harness(some_python, "-c", code, options=["--rate", "1000"], output=f"{name}.sonde",
                 timeout=120).check(together=True)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        list(pool.map(check, ["test.test_json", "test.test_threadsignals", "test.test_struct"]))
 
 
 def test_writes_stay_whole(harness, some_python, script, tmp_path):
