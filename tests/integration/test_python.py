@@ -1,8 +1,6 @@
 """Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
-import concurrent.futures
-
 import pytest
 
 from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
@@ -30,8 +28,8 @@ def test_shares_and_lines(harness, python, script):
 
         def main():
             work = Work()
-            for i in range(150):
-                n = 400 + 137 * i % 800
+            for i in range(250):
+                n = 500 + 137 * i % 1000
                 work.sixty(n)
                 work.thirty(n)
                 ten(n)
@@ -330,17 +328,15 @@ def test_descriptors(harness, some_python, script):
 
 def test_output_of_standard_tests(harness, some_python):
     """The interpreter's own tests of signals, threads and processes pass as they do alone."""
-    def check(name):
+    for name in ["test.test_json", "test.test_threadsignals", "test.test_struct"]:
         code = ("import sys, unittest\n"
                 "try:\n    import test.support\nexcept ImportError:\n    sys.exit()\n"
                 f"import importlib\nm = importlib.import_module({name!r})\n"
                 "suite = unittest.defaultTestLoader.loadTestsFromModule(m)\n"
                 "r = unittest.TextTestRunner(stream=open('/dev/null', 'w')).run(suite)\n"
                 "print(r.testsRun, len(r.failures), len(r.errors))\n")
-        harness(some_python, "-c", code, options=["--rate", "1000"], output=f"{name}.sonde",
+        harness(some_python, "-c", code, options=["--rate", "1000"],
                 timeout=120).check(together=True)
-    with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        list(pool.map(check, ["test.test_json", "test.test_threadsignals", "test.test_struct"]))
 
 
 def test_writes_stay_whole(harness, some_python, script, tmp_path):
