@@ -18,6 +18,8 @@ static bool is_set;
 static void *hooked_interpreter; /* of the thread that set them */
 static __thread bool begins_thread __attribute__((tls_model("initial-exec")));
 
+#define AUDIT_SEARCH 16384 /* bytes of the runtime's state */
+#define ADDRESS_END (1ull << 47)
 #define NEW_API 12 /* minor version that has sys.monitoring */
 
 static const struct {
@@ -64,14 +66,6 @@ static void *find(void *handle, const char *name)
     return dlsym(handle ? handle : RTLD_DEFAULT, name);
 }
 
-/* One of two names, by version. */
-static void find_either(void *handle, const char *name, const char *newer, size_t offset)
-{
-    void *address = find(handle, name);
-    address = address ? address : find(handle, newer);
-    memcpy((char *)&python_api + offset, &address, sizeof address);
-}
-
 static bool resolve(void *handle)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
@@ -80,10 +74,6 @@ static bool resolve(void *handle)
             return false;
         memcpy((char *)&python_api + functions[i].offset, &address, sizeof address);
     }
-    find_either(handle, "_PyEval_RequestCodeExtraIndex", "PyUnstable_Eval_RequestCodeExtraIndex",
-                offsetof(struct python_api, extra_index));
-    find_either(handle, "_PyCode_SetExtra", "PyUnstable_Code_SetExtra",
-                offsetof(struct python_api, set_extra));
     return true;
 }
 
@@ -270,10 +260,51 @@ static bool begins_embedded(const char *event)
     return true;
 }
 
+static int on_audit(const char *event, void *arguments, void *unused);
+
+/* The interpreter's word that leads to our entry among its audit hooks, or NULL. Up to 3.11 it
+ * frees the entry by the allocator of its end, which with -X dev is not the one it was made by. */
+static uint64_t *audit_head;
+
+struct audit_entry {
+    uint64_t next, hook, data;
+};
+
+static bool is_our_entry(uint64_t entry)
+{
+    int (*hook)(const char *, void *, void *) = on_audit;
+    uint64_t ours;
+    memcpy(&ours, &hook, sizeof ours);
+    return PYTHON_WORD(entry, offsetof(struct audit_entry, hook)) == ours;
+}
+
+static void audit_find(void)
+{
+    uint64_t at = agent_python.py.runtime;
+    for (uint64_t end = at + AUDIT_SEARCH; at && at < end && !audit_head; at += 8) {
+        if (at % 4096 == 0 && !python_probe(at))
+            return;
+        uint64_t entry = PYTHON_WORD(at, 0);
+        if (entry && entry % 8 == 0 && entry < ADDRESS_END && python_probe(entry + 8) &&
+            is_our_entry(entry))
+            audit_head = (uint64_t *)(uintptr_t)at;
+    }
+}
+
+/* All hooks are about to be freed: ours stays, and is nobody's. */
+static void audit_leave(void)
+{
+    if (audit_head && *audit_head && is_our_entry(*audit_head))
+        *audit_head = PYTHON_WORD(*audit_head, offsetof(struct audit_entry, next));
+    audit_head = NULL;
+}
+
 static int on_audit(const char *event, void *arguments, void *unused)
 {
     (void)unused;
-    if (begins_embedded(event)) {
+    if (starts(event, "cpython._PySys_ClearAuditHooks")) {
+        audit_leave();
+    } else if (begins_embedded(event)) {
         if (trace_settings.calls || trace_settings.lines)
             python_hooks_set();
     } else if (starts(event, "cpython.run_")) {
@@ -303,5 +334,6 @@ void python_hooks_init(void *handle)
     }
     python_calls_init();
     if (trace_settings.calls || trace_settings.lines)
-        python_api.add_audit_hook(on_audit, NULL);
+        if (python_api.add_audit_hook(on_audit, NULL) == 0)
+            audit_find();
 }

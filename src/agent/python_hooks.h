@@ -38,9 +38,6 @@ struct python_api {
     void (*retain)(void *object);
     int (*line_of)(void *code, int offset);
     void *builtin_type, *method_type, *descriptor_type;
-    /* For code objects that end: */
-    int64_t (*extra_index)(void (*end)(void *));
-    int (*set_extra)(void *code, int64_t index, void *value);
     /* For lines, up to 3.11: */
     void (*set_eval)(void *interpreter, void *(*eval)(void *, void *, int));
     void *(*get_eval)(void *interpreter);
@@ -78,14 +75,28 @@ struct trace_entry *python_name_code(uint64_t code);
 struct trace_entry *python_name_builtin(uint64_t definition, uint64_t function, bool descriptor);
 void python_names_init(void);
 
-static inline struct trace_entry *python_code_entry(uint64_t code)
-{
-    struct trace_entry *e = trace_find(code);
-    return __builtin_expect(e != NULL, 1) ? e : python_name_code(code);
-}
-
 #define PYTHON_WORD(address, offset)                                                               \
     (*(const uint64_t *)(uintptr_t)((uint64_t)(address) + (offset)))
+
+/* Where a code object has its name, file and first line. */
+extern struct python_code_places {
+    uint32_t name, file, line;
+} python_code_places;
+
+/* What a code object is known by; never 0. */
+static inline uint64_t python_code_key(uint64_t code)
+{
+    const struct python_code_places *p = &python_code_places;
+    uint64_t line = *(const uint32_t *)(uintptr_t)(code + p->line);
+    return (code ^ line << 48) + PYTHON_WORD(code, p->name) * 0x9e3779b97f4a7c15ull +
+           PYTHON_WORD(code, p->file) * 0xd6e8feb86659fd93ull;
+}
+
+static inline struct trace_entry *python_code_entry(uint64_t code)
+{
+    struct trace_entry *e = trace_find(python_code_key(code));
+    return __builtin_expect(e != NULL, 1) ? e : python_name_code(code);
+}
 
 enum {
     PYTHON_FUNCTION_DEFINITION = 16, /* PyCFunctionObject.m_ml */

@@ -62,7 +62,7 @@ const struct line_set *line_set_choose(struct trace_entry *entry, uint64_t code)
     struct cpython_pages pages;
     struct cpython_memory memory;
     struct cpython_code c;
-    if (entry->chosen || entry->key != code || !sets)
+    if (entry->chosen || !entry->id || !sets)
         return line_set_of(entry);
     memset(&pages, 0, sizeof pages);
     cpython_memory_local(&memory, &pages, python_probe, 0, 0);

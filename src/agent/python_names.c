@@ -1,6 +1,8 @@
 /*
  * What Python's functions are called, as its own profilers call them. Code objects are read as the
- * sampler reads them; when one ends, the interpreter says so, and its key is forgotten.
+ * sampler reads them, and known by their address and what is written there: another may come to lie
+ * in the same place. (The interpreter would tell of their ends to who keeps something with them,
+ * but then calls whatever else was ever registered for that, though it be gone.)
  */
 #include <string.h>
 
@@ -11,18 +13,13 @@
 #define BASES_MAX 64
 #define METHODS_MAX 4096
 
-static int64_t extra = -1;
 bool trace_hiding;
-
-static void on_code_end(void *code)
-{
-    trace_forget((uint64_t)(uintptr_t)code);
-}
+struct python_code_places python_code_places;
 
 void python_names_init(void)
 {
-    if (python_api.extra_index && python_api.set_extra && extra < 0)
-        extra = python_api.extra_index(on_code_end);
+    const struct layout *l = &agent_python.py.layout;
+    python_code_places = (struct python_code_places){l->code_name, l->code_filename, l->code_first};
 }
 
 /* Patterns without a slash are for the last part of a path. */
@@ -70,14 +67,10 @@ struct trace_entry *python_name_code(uint64_t code)
         text.path_len = strlen(c.filename);
         text.line = c.first_line;
     }
-    /* First: what stood there before a fork, or in another session, is ended by this. */
-    if (extra >= 0 && known &&
-        python_api.set_extra((void *)(uintptr_t)code, extra, (void *)(uintptr_t)code) != 0)
-        python_api.error_clear();
-    struct trace_entry *e = trace_name(code, &text);
+    struct trace_entry *e = trace_name(python_code_key(code), &text);
     e->hidden = known && is_hidden(c.filename);
     trace_hiding = trace_hiding || e->hidden;
-    if (known && e->key == code)
+    if (known && e->id)
         line_set_consider(e, code, c.filename, c.qualname);
     return e;
 }

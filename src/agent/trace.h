@@ -131,8 +131,6 @@ static inline struct trace_entry *trace_find(uint64_t key)
 }
 /* Makes one, with a name for the collector; never NULL. */
 struct trace_entry *trace_name(uint64_t key, const struct trace_text *text);
-/* The key stands for nothing any more: the object is gone. */
-void trace_forget(uint64_t key);
 /* Says to the collector what belongs to an id that is known: see TRACE_NAME_LINES. */
 bool trace_say(uint32_t id, const struct trace_text *text);
 bool trace_names_init(void);

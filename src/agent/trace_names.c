@@ -10,7 +10,6 @@
 #include "agent/trace.h"
 
 #define FULL (TRACE_TABLE / 4 * 3)
-#define GONE 1 /* a key that was forgotten: its place is not free, but may be taken */
 
 struct trace_table *trace_table;
 
@@ -69,12 +68,12 @@ bool trace_say(uint32_t id, const struct trace_text *text)
     return true;
 }
 
-/* Where a new key goes: the first place that is free or was forgotten. */
+/* Where a new key goes: the first place that is free. */
 static struct trace_entry *place_for(uint64_t key)
 {
     for (uint32_t at = trace_place(key);; at = (at + 1) & (TRACE_TABLE - 1)) {
         struct trace_entry *e = &trace_table->entry[at];
-        if (e->key <= GONE)
+        if (!e->key)
             return e;
     }
 }
@@ -90,7 +89,7 @@ static struct trace_entry *add(uint64_t key, const struct trace_text *text)
         return &trace_table->other;
     }
     e = place_for(key);
-    trace_table->used += e->key == 0;
+    trace_table->used++;
     e->id = ++trace_table->next;
     e->hidden = 0;
     e->chosen = 0;
@@ -104,16 +103,6 @@ struct trace_entry *trace_name(uint64_t key, const struct trace_text *text)
     struct trace_entry *e = add(key, text);
     unlock();
     return e;
-}
-
-void trace_forget(uint64_t key)
-{
-    struct trace_entry *e = trace_table ? trace_find(key) : NULL;
-    if (!e)
-        return;
-    lock();
-    __atomic_store_n(&e->key, GONE, __ATOMIC_RELEASE);
-    unlock();
 }
 
 /* One pattern, `plen` bytes of it, against all of the name. */

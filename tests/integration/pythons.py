@@ -114,8 +114,17 @@ int main(void)
 """
 
 
+hosts = {}  # by interpreter
+
+
 def embedded(python, folder):
-    """The path of a program with this interpreter in it."""
+    """The path of a program with this interpreter in it, built once."""
+    if python not in hosts or not hosts[python].exists():
+        hosts[python] = build_host(python, folder)
+    return hosts[python]
+
+
+def build_host(python, folder):
     asked = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_path('include'), "
                             "s.get_config_var('LIBDIR'), s.get_config_var('LDVERSION'))"],
                            capture_output=True, text=True, check=True).stdout.split()

@@ -28,8 +28,8 @@ def test_shares_and_lines(harness, python, script):
 
         def main():
             work = Work()
-            for i in range(150):
-                n = 400 + 137 * i % 800
+            for i in range(250):
+                n = 500 + 137 * i % 1000
                 work.sixty(n)
                 work.thirty(n)
                 ten(n)

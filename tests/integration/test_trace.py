@@ -375,6 +375,28 @@ def test_difficult_ends(harness, some_python, script):
     assert record(harness, [some_python, app, "x"], options=["--trace"]).made.status == 3
 
 
+def test_allocators_of_debuggers(harness, python, script):
+    """-X dev changes the allocator after our hook is in place; and others keep things with code, too."""
+    app = script("""
+        import ctypes, gc, sys
+        request = getattr(ctypes.pythonapi, "_PyEval_RequestCodeExtraIndex",
+                          None) or ctypes.pythonapi.PyUnstable_Eval_RequestCodeExtraIndex
+        request.restype = ctypes.c_ssize_t
+        ended = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda value: None)
+        request(ended)
+        del ended
+        for i in range(2000):
+            space = {}
+            exec("def f%d(): return %d" % (i % 7, i), space)
+            assert space["f%d" % (i % 7)]() == i
+        sys.exit(10)
+    """)
+    made = record(harness, [python, "-X", "dev", app], options=["--trace"])
+    assert made.made.status == 10 and "Fatal" not in made.made.stderr, made.made
+    table = calls(made)
+    assert sum(count(table, f"f{i}") for i in range(7)) == 2000, table
+
+
 def test_native_functions(harness):
     """A program built with -finstrument-functions, also one that Python starts."""
     for command in (["instrumented"], ["/usr/bin/python3", "-c", "import subprocess, sys\n"
