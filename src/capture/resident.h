@@ -1,6 +1,7 @@
 /*
- * Resident memory of every process of the tree over time, as the curve "rss" of each: read from
- * /proc as often as was asked for. Processes whose heap is recorded have that curve already.
+ * Resident memory of every process of the tree over time, as the curve "rss" of each, and what it
+ * has had of page faults and switches so far: read from /proc as often as was asked for, the latter
+ * four times a second at most. Processes whose heap is recorded have the first already.
  */
 #ifndef SONDE_RESIDENT_H
 #define SONDE_RESIDENT_H

@@ -92,6 +92,18 @@ void usage_of_process(pid_t pid, struct counts_usage *u)
     usage_add_delay(pid, u);
 }
 
+bool usage_pulse(pid_t pid, uint64_t *faults, uint64_t *switches)
+{
+    unsigned long long f[52];
+    struct counts_usage u = {0};
+    if (!stat_fields(pid, f))
+        return false;
+    add_switches(pid, &u);
+    *faults = f[10] + f[12];
+    *switches = u.voluntary + u.involuntary;
+    return true;
+}
+
 void usage_of_child(const struct rusage *r, struct counts_usage *u)
 {
     u->user = (uint64_t)r->ru_utime.tv_sec * 1000000000 + (uint64_t)r->ru_utime.tv_usec * 1000;

@@ -14,6 +14,8 @@
 /* Of a process that runs or has ended but is not yet reaped, with the children it waited for. What
  * cannot be known stays 0. */
 void usage_of_process(pid_t pid, struct counts_usage *u);
+/* Page faults of its own, and switches of its threads, so far; false if it is gone. */
+bool usage_pulse(pid_t pid, uint64_t *faults, uint64_t *switches);
 /* Bytes read and written by it and by the children that it waited for. */
 void usage_add_io(pid_t pid, struct counts_usage *u);
 /* ns that its main thread waited for a CPU. */

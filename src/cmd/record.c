@@ -92,6 +92,8 @@ static void show_progress(void *context, const struct session_progress *p)
     progress->shown = true;
 }
 
+#define RSS_RATE 2 /* looks a second, for the page's curves */
+
 static void say_result(const char *output, const struct session_result *r)
 {
     struct text t = TEXT_INIT;
@@ -189,7 +191,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->waiting = o->waiting;
     session->no_native = !o->native;
     session->perf.no_kernel = !o->kernel;
-    session->rss_rate = o->rss_rate;
+    session->rss_rate = o->rss_rate || !(o->live || o->html) ? o->rss_rate : RSS_RATE;
     int rc = o->samples ? parse_events(&o->events, &session->perf, err) : 0;
     if (rc)
         return rc;

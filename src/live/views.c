@@ -75,7 +75,7 @@ int views_make(const char *name, struct profile *p, const struct views_options *
         kind++;
     if (kind == KINDS)
         return unknown(name, err);
-    if (kinds[kind].heap && !heap_recorded(p))
+    if (kinds[kind].heap && !heap_recorded(p) && profile_event_find(p, "heap:live") == PROFILE_NONE)
         return heap_missing(p, "this session", err);
     if (kinds[kind].find && !o->function && strcmp(name, "lines") != 0)
         return error_set(err, FAULT_USAGE, "the view '%s' needs a function", name);

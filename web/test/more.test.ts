@@ -5,6 +5,7 @@ import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
 import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
 import { Recording } from '../src/data/recording.ts';
+import { rates } from '../src/data/series.ts';
 import { sites } from '../src/data/sites.ts';
 import { spansOf, suffices } from '../src/data/spans.ts';
 import { functions, sum } from '../src/data/sums.ts';
@@ -120,4 +121,12 @@ test('distributions of benchmarks', () => {
   assert.ok(isOutlier(a, 30) && !isOutlier(a, 7));
   assert.deepEqual([b.name, b.median, b.deviation], ['b', 2, 0]);
   assert.deepEqual(['cpu', 'off-cpu:io', 'heap:live', 'alloc_space', 'cache-misses'].map(unitOf), ['ns', 'ns', 'bytes', 'bytes', 'count']);
+});
+
+test('a count that grows becomes a rate', () => {
+  const r = new Recording();
+  r.apply(decode(sample()));
+  const curve = { number: 0, name: 'switches', unit: 'count' as const, process: 0, thread: -1, points: 3, times: [1e9, 2e9, 4e9], values: [50, 80, 180] };
+  const rate = rates(r, curve);
+  assert.deepEqual([rate.times, rate.values], [[0, 1e9, 2e9, 4e9], [50, 30, 50, 0]]);
 });

@@ -84,3 +84,21 @@ export function addCurves(curves: Curve[]): { times: number[]; values: number[] 
     });
   return { times, values };
 }
+
+/** Of a count that only grows: how much it grew a second, between each two of its points. */
+export function rates(r: Recording, curve: Curve): Curve {
+  const process = r.head.processes[curve.process];
+  const times: number[] = [];
+  const values: number[] = [];
+  let [time, value] = [process?.start ?? 0, 0];
+  for (let i = 0; i < curve.times.length; i++) {
+    times.push(time);
+    values.push(curve.times[i] > time ? (Math.max(0, curve.values[i] - value) * 1e9) / (curve.times[i] - time) : 0);
+    [time, value] = [curve.times[i], curve.values[i]];
+  }
+  if (times.length) {
+    times.push(time);
+    values.push(0);
+  }
+  return { ...curve, times, values };
+}

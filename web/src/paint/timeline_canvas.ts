@@ -84,15 +84,16 @@ export class TimelineCanvas extends Board {
       const i = firstEndAfter(track.intervals.end, time);
       if (i < track.intervals.length && track.intervals.start[i] <= time) hit.interval = i;
     }
-    this.hitBoxes(hit, Math.floor((inside - track.top - STRIP - ROOM) / BOX));
+    this.hitBoxes(hit, inside - track.top - STRIP - ROOM);
     return hit;
   }
 
-  private hitBoxes(hit: Hit, row: number): void {
+  private hitBoxes(hit: Hit, y: number): void {
     const { track, time } = hit;
-    const below = track.depth ? row - track.depth : row; // of the chart
+    const row = Math.floor(y / BOX);
     const named = row < track.depth;
-    const level = row < 0 ? undefined : named ? this.spans.get(track.thread)?.[row] : track.levels?.[below];
+    const below = Math.floor((y - (track.depth ? track.depth * BOX + ROOM : 0)) / BOX); // of the chart
+    const level = y < 0 ? undefined : named ? this.spans.get(track.thread)?.[row] : track.levels?.[below];
     if (!level) return;
     const near = (2 * (this.to - this.from)) / this.width;
     let i = firstEndAfter(level.end, time);

@@ -68,6 +68,13 @@ export function Memory() {
   );
 }
 
+/** While processes run, their curves say what they hold. */
+function liveNow(r: Recording): number {
+  const { processes } = route.value;
+  return r.curves.filter((c) => c.name === 'heap' && c.thread < 0 && c.process >= 0 && !r.head.processes[c.process].ended &&
+    (!processes.length || processes.includes(c.process))).reduce((a, c) => a + (c.values[c.values.length - 1] ?? 0), 0);
+}
+
 function Totals() {
   const r = recording.value!;
   const heads = r.head.heaps.filter((h) => !route.value.processes.length || route.value.processes.includes(h.process));
@@ -77,13 +84,16 @@ function Totals() {
   const highest = peaks.reduce((a, p) => Math.max(a, p.value), 0);
   const temporary = r.head.events.find((e) => e.name === 'heap:temporary');
   const allocated = r.head.events.find((e) => e.name === 'heap:allocated');
-  if (!heads.length) return null;
+  const running = r.head.meta.live && !r.head.meta.complete;
+  const live = running ? liveNow(r) : add((h) => h.live);
+  if (!heads.length && !(running && allocated)) return null;
   return (
     <dl class="facts">
       {highest > 0 && <Fact label="Peak of the tree" value={bytes(highest)} note={`after ${moment(peaks.find((p) => p.value === highest)!.time, 1e6)}`} />}
-      <Fact label={r.head.meta.live && !r.head.meta.complete ? 'Live now' : 'Live at the end'} value={bytes(add((h) => h.live))} note={plural(add((h) => h.live_blocks), 'block')} />
+      <Fact label={running ? 'Live now' : 'Live at the end'} value={bytes(live)}
+        note={running ? 'by all that run' : plural(add((h) => h.live_blocks), 'block')} />
       {leaks && <Fact label="Not freed" value={bytes(Number(leaks.leaked ?? 0))} note="by processes that ended in order" />}
-      <Fact label="Allocations" value={count(add((h) => h.allocations))} note={allocated ? `${bytes(allocated.value)} in all` : undefined}
+      <Fact label="Allocations" value={count(running ? (allocated?.samples ?? 0) : add((h) => h.allocations))} note={allocated ? `${bytes(allocated.value)} in all` : undefined}
         tone={add((h) => h.lost) ? 'warn' : undefined} />
       {temporary && allocated && allocated.samples > 0 && (
         <Fact label="Temporary" value={percent(temporary.samples, allocated.samples)} note="of allocations, freed at once" />

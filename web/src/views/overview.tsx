@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve, Recording } from '../data/recording.ts';
-import { addCurves, closedCurves, usage } from '../data/series.ts';
+import { addCurves, closedCurves, rates, usage } from '../data/series.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
 import { choice, coded, duration, functionRows, kind, kinds, recording, sums, threadMask, version } from '../store.ts';
@@ -86,6 +86,9 @@ interface Panel {
   format?: (v: number) => string;
 }
 
+/** Curves that only grow, and what they are called as a rate. */
+const GROWING: Record<string, string> = { 'page faults': 'Page faults a second', switches: 'Context switches a second' };
+
 /** CPUs, then one panel for each kind of curve and for each event that happens over time. */
 function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] {
   const out: Panel[] = [];
@@ -103,8 +106,9 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
   for (const name of [...names].slice(0, 6)) {
     const curves = every.filter((c) => c.name === name && chosen(c));
     if (!curves.length) continue;
-    const all = addCurves(curves);
-    out.push({ title: name, unit: curves[0].unit, times: all.times,
+    const counted = GROWING[name];
+    const all = addCurves(counted ? curves.map((c) => rates(r, c)) : curves);
+    out.push({ title: counted ?? name, unit: curves[0].unit, times: all.times,
       lines: [{ label: name, values: all.values, colour: lineColour(out.length, night), fill: true, stepped: true }] });
   }
   for (const k of kinds.value.filter((v) => v.group === 'Events' && v.timed).slice(0, 4)) {

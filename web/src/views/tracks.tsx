@@ -4,7 +4,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, moment } from '../data/format.ts';
 import { suffices, type SpanSet } from '../data/spans.ts';
-import { RULER, TimelineCanvas, type Hit, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
+import { BOX, ROOM, RULER, STRIP, TimelineCanvas, type Hit, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
 import { go, route } from '../route.ts';
 import { held, recording, source } from '../store.ts';
 import { Handling, type Drag } from '../ui/handling.ts';
@@ -226,6 +226,8 @@ function Label(props: { track: Track; open: boolean; foldable: boolean; flip: (t
       ) : (
         <span class="fold-name faint">{t.name || 'thread'} <span class="pid">{t.tid}</span></span>
       )}
+      {track.depth > 0 && <span class="track-part" style={{ top: `${STRIP + ROOM}px` }}>spans</span>}
+      {track.depth > 0 && track.levels && <span class="track-part" style={{ top: `${STRIP + 2 * ROOM + track.depth * BOX}px` }}>samples</span>}
     </div>
   );
 }
