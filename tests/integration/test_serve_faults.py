@@ -156,7 +156,7 @@ def test_s6_slow_clients(serve):
         one.close()
 
 
-def test_s6_slow_readers(serve):
+def test_s6_slow_readers(serve, sonde_path):
     """Who asks for much and reads none of it keeps nobody else from an answer."""
     server = serve("--quiet", "--threads", "4")
     server.ask("/api/jobs", {"id": 2001})
@@ -173,7 +173,8 @@ def test_s6_slow_readers(serve):
     for number in range(20):
         server.push(2001, f"k{number}", {"f": 1})
     assert server.ask("/api/jobs/2001/profile?event=cpu&top=1")["rows"][0]["values"] == [20000]
-    assert rss(server.process.pid) < 512 << 20
+    if b"__asan_init" not in sonde_path.read_bytes():  # which keeps what is freed
+        assert rss(server.process.pid) < 512 << 20
     for one in held:
         one.close()
 
