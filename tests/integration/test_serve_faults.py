@@ -247,12 +247,13 @@ def test_s10_s11_tokens(serve, sonde, tmp_path):
     assert tokens["read"] not in (data / "tokens").read_text()
     listed = sonde("serve", "token", "list", "--data", data).stdout
     assert "read" in listed and tokens["read"] not in listed
-    source = (pathlib.Path(__file__).parents[2] / "src/serve/jobs.c").read_text()
+    folder = pathlib.Path(__file__).parents[2] / "src/serve"
+    source = "".join((folder / name).read_text() for name in ("jobs.c", "shelf.c"))
     routes = [(line.split("{HTTP_")[1].split(",")[0], line.split('"')[1], line.split("ROLE_")[1].split(",")[0])
               for line in source.splitlines() if "{HTTP_" in line]
-    assert len(routes) >= 17
+    assert len(routes) >= 21
     for method, pattern, role in routes:
-        path = pattern.replace("{id}", "2001").replace("{key}", "k").replace("{kind}", "profile")
+        path = pattern.replace("{id}", "2001").replace("{key}", "k").replace("{kind}", "profile").replace("*", "")
         for token, wanted in ((None, 401), ("wrong", 401), (tokens["read"], 403)):
             server.token = token
             status = server.raw(path, b"{}" if method == "POST" else None, method)[0]
