@@ -98,23 +98,52 @@ static bool is_worth_testing(const struct benchmark_series *f, size_t variant, d
     return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
 }
 
-/*
- * A function's times against those of the others in the same run that are not known to have changed
- * (`moved`): they go up and down with the machine's mood as it does itself. Its times as they are
- * where there is little to compare with.
+/* What a function is compared with: all others of the same run that are not known to have changed.
  */
-static double *against_others(const struct benchmark *b, size_t function, size_t variant,
-                              const bool *moved, double whole)
+struct rest {
+    const bool *moved; /* by function: left out */
+    size_t without;    /* left out for trial; SIZE_MAX: none is */
+    double *total[2]; /* of those that have not moved, by run: in the first variant, in the other */
+};
+
+static void rest_init(struct rest *r, const struct benchmark *b, size_t variant, const bool *moved)
+{
+    *r = (struct rest){.moved = moved, .without = SIZE_MAX};
+    for (size_t side = 0; side < 2; side++) {
+        size_t runs = 0, of = side ? variant : 0;
+        for (size_t i = 0; i < b->functions.len; i++)
+            runs = b->functions.data[i].values[of].len > runs ? b->functions.data[i].values[of].len
+                                                              : runs;
+        r->total[side] = memory_array(runs + 1, sizeof *r->total[side]);
+        for (size_t i = 0; i < b->functions.len; i++)
+            for (size_t run = 0; !moved[i] && run < b->functions.data[i].values[of].len; run++)
+                r->total[side][run] += b->functions.data[i].values[of].data[run];
+    }
+}
+
+static void rest_release(struct rest *r)
+{
+    free(r->total[0]);
+    free(r->total[1]);
+}
+
+/*
+ * A function's times against those of the rest in the same run: they go up and down with the
+ * machine's mood as it does itself. Its times as they are where there is little to compare with.
+ */
+static double *against_rest(const struct benchmark *b, size_t function, size_t variant,
+                            const struct rest *r, double whole)
 {
     size_t n = b->functions.data[function].values[variant].len;
     const double *own = b->functions.data[function].values[variant].data;
+    const double *trial = r->without == SIZE_MAX || r->without == function
+                              ? NULL
+                              : b->functions.data[r->without].values[variant].data;
     double *ratio = memory_array(n + 1, sizeof *ratio);
     bool enough = true;
     for (size_t run = 0; run < n; run++) {
-        double others = 0;
-        for (size_t i = 0; i < b->functions.len; i++)
-            others +=
-                i == function || moved[i] ? 0 : b->functions.data[i].values[variant].data[run];
+        double others = r->total[variant != 0][run] - (r->moved[function] ? 0 : own[run]) -
+                        (trial ? trial[run] : 0);
         enough &= others > whole * OTHERS_MIN;
         ratio[run] = own[run] / (others > 0 ? others : 1);
     }
@@ -129,13 +158,19 @@ struct pair {
     size_t n, m;
 };
 
+static void pair_release(struct pair *p)
+{
+    free(p->a);
+    free(p->b);
+}
+
 static struct pair steadier(const struct benchmark *b, size_t function, size_t variant,
-                            const bool *moved, double whole)
+                            const struct rest *r, double whole)
 {
     const struct benchmark_series *f = &b->functions.data[function];
     struct pair p = {.n = f->values[0].len, .m = f->values[variant].len};
-    p.a = against_others(b, function, 0, moved, whole);
-    p.b = against_others(b, function, variant, moved, whole);
+    p.a = against_rest(b, function, 0, r, whole);
+    p.b = against_rest(b, function, variant, r, whole);
     double plain = variation(f->values[0].data, p.n) + variation(f->values[variant].data, p.m);
     if (!(variation(p.a, p.n) + variation(p.b, p.m) < plain)) {
         memcpy(p.a, f->values[0].data, p.n * sizeof *p.a);
@@ -161,38 +196,69 @@ static double distance(const struct pair *p)
     return spread > 0 ? apart / spread : apart > 0 ? INFINITY : 0;
 }
 
+/* Is any that has not moved too far from itself for chance? Bonferroni's bound will do here. */
+static bool something_moved(const struct benchmark *b, size_t variant, const struct rest *r,
+                            double whole)
+{
+    size_t tested = 0;
+    double least = 1;
+    for (size_t i = 0; i < b->functions.len; i++) {
+        if (!is_worth_testing(&b->functions.data[i], variant, whole))
+            continue;
+        struct pair one = steadier(b, i, variant, r, whole);
+        double p = statistics_mann_whitney(one.a, one.n, one.b, one.m);
+        least = !r->moved[i] && p < least ? p : least;
+        tested++;
+        pair_release(&one);
+    }
+    return least * (double)tested < ALPHA;
+}
+
+/* How far all that have not moved are from themselves, once `r->without` is left out. */
+static double disagreement(const struct benchmark *b, size_t variant, const struct rest *r,
+                           double whole)
+{
+    double sum = 0;
+    for (size_t i = 0; i < b->functions.len; i++) {
+        if (i == r->without || r->moved[i] ||
+            !is_worth_testing(&b->functions.data[i], variant, whole))
+            continue;
+        struct pair one = steadier(b, i, variant, r, whole);
+        double far = distance(&one);
+        sum += far * far;
+        pair_release(&one);
+    }
+    return sum;
+}
+
 /*
- * Which functions have changed: the one that is farthest from itself first. It no longer counts
- * among those that the rest is compared with; else, what one gained all others would seem to lose.
+ * Which functions have changed: as long as some differ, the one without which the rest agrees best
+ * with itself. It no longer counts among those that the rest is compared with; else, what one
+ * gained all others would seem to lose.
  */
 static void find_moved(const struct benchmark *b, size_t variant, double whole, bool *moved)
 {
-    size_t n = b->functions.len;
-    double *p = memory_array(n + 1, sizeof *p), *far = memory_array(n + 1, sizeof *far);
-    for (size_t found = SIZE_MAX, rounds = 0; rounds < n; rounds++, found = SIZE_MAX) {
-        size_t tested = 0;
-        for (size_t i = 0; i < n; i++) {
-            p[i] = 1;
-            far[i] = 0;
-            if (!is_worth_testing(&b->functions.data[i], variant, whole))
+    for (size_t rounds = 0; rounds < b->functions.len; rounds++) {
+        struct rest r;
+        size_t found = SIZE_MAX;
+        double least = INFINITY;
+        rest_init(&r, b, variant, moved);
+        bool some = something_moved(b, variant, &r, whole);
+        for (size_t i = 0; some && i < b->functions.len; i++) {
+            if (moved[i] || !is_worth_testing(&b->functions.data[i], variant, whole))
                 continue;
-            struct pair one = steadier(b, i, variant, moved, whole);
-            p[i] = statistics_mann_whitney(one.a, one.n, one.b, one.m);
-            far[i] = distance(&one);
-            tested++;
-            free(one.a);
-            free(one.b);
-        }
-        for (size_t i = 0; i < n; i++) /* Bonferroni's bound will do for choosing */
-            if (!moved[i] && p[i] * (double)tested < ALPHA &&
-                (found == SIZE_MAX || far[i] > far[found]))
+            r.without = i;
+            double left = disagreement(b, variant, &r, whole);
+            if (left < least || found == SIZE_MAX) {
                 found = i;
+                least = left;
+            }
+        }
+        rest_release(&r);
         if (found == SIZE_MAX)
             break;
         moved[found] = true;
     }
-    free(p);
-    free(far);
 }
 
 static void compare_functions(const struct benchmark *b, size_t variant,
@@ -200,16 +266,18 @@ static void compare_functions(const struct benchmark *b, size_t variant,
 {
     double whole = mean_whole(b, 0);
     bool *moved = memory_array(b->functions.len + 1, sizeof *moved);
+    struct rest r;
     find_moved(b, variant, whole, moved);
+    rest_init(&r, b, variant, moved);
     for (size_t i = 0; i < b->functions.len; i++) {
         out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
         if (!is_worth_testing(&b->functions.data[i], variant, whole))
             continue;
-        struct pair one = steadier(b, i, variant, moved, whole);
+        struct pair one = steadier(b, i, variant, &r, whole);
         test(one.a, one.n, one.b, one.m, &out[i]);
-        free(one.a);
-        free(one.b);
+        pair_release(&one);
     }
+    rest_release(&r);
     free(moved);
 }
 

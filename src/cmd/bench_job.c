@@ -88,16 +88,20 @@ static void put_functions(const struct benchmark *b, size_t variant, size_t run,
     json_end(json);
 }
 
-/* Times in seconds, as those who read results elsewhere have them; all else as it is. */
+/* Times in seconds, as those who read results elsewhere have them; all else as it is. What is a
+ * number stands for a measurement, so which run it was is told apart. */
 static void make_result(struct bench_job *j, const struct benchmark *b, size_t variant, size_t run,
                         struct batch *out)
 {
     struct json json;
     json_init(&json, NULL, NULL);
     json_open_object(&json);
-    json_put_uint(&json, "number", run + 1);
     put_metrics(j, b, variant, &json);
-    json_put_string(&json, "session", j->session);
+    json_key(&json, "session");
+    json_open_object(&json);
+    json_put_string(&json, "key", j->session);
+    json_put_uint(&json, "round", run + 1);
+    json_end(&json);
     if (strlen(b->variants.data[variant].command) < BATCH_NAME_MAX)
         json_put_string(&json, "command", b->variants.data[variant].command);
     put_functions(b, variant, run, &json);

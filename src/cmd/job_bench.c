@@ -44,7 +44,7 @@ static void measures_of(const json_t *runs, struct names *out)
     {
         json_object_foreach(json_object_get(run, "run"), name, value)
         {
-            if (json_is_number(value) && out->len < MEASURES_MAX && strcmp(name, "number") != 0)
+            if (json_is_number(value) && out->len < MEASURES_MAX)
                 names_add(out, name);
         }
     }
@@ -114,7 +114,7 @@ static struct session *session_of(struct sessions *all, const json_t *run)
 {
     struct text key = TEXT_INIT;
     text_format(&key, "%s\n%s\n%s", text_at(run, "name"), text_at(run, "host"),
-                text_at(json_object_get(run, "run"), "session"));
+                text_at(json_object_get(json_object_get(run, "run"), "session"), "key"));
     uint32_t at = names_add(&all->keys, key.data);
     text_release(&key);
     if (at == all->list.len)

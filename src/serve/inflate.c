@@ -8,7 +8,8 @@
 #include "serve/http_internal.h"
 
 #define STEP ((size_t)65536)
-#define USUAL 16 /* times as much as was sent is more than what most bodies become */
+#define USUAL 16         /* times as much as was sent is more than what most bodies become */
+#define SMALL (1u << 20) /* what may be moved to a larger place without much ado */
 
 static int too_large(const char **why)
 {
@@ -26,7 +27,7 @@ static int malformed(const char **why)
  * while there would be the old and the new, and a bomb take twice the bound. */
 static void make_room(struct text *out, const struct text *in, size_t max)
 {
-    size_t usual = in->len < max / USUAL ? in->len * USUAL : max;
+    size_t usual = in->len < SMALL / USUAL && SMALL < max ? in->len * USUAL : max;
     if (out->cap < out->len + STEP + 1)
         text_reserve(out, (out->cap ? max : usual) + STEP);
 }

@@ -60,6 +60,11 @@ bool row_more(struct row_reader *r);
 uint64_t row_take(struct row_reader *r, size_t bytes);
 const char *row_take_text(struct row_reader *r, size_t *len);
 
+/* A question whose answer is rows. Finish with its result in every case, which releases both. */
+int clickhouse_ask(struct clickhouse *c, const char *sql, struct text *answer, struct row_reader *r,
+                   struct error *err);
+int clickhouse_finish(struct row_reader *r, struct text *answer, int rc, struct error *err);
+
 /* A job, and which of those that ever had its number it is. */
 int clickhouse_job(struct clickhouse *c, uint32_t id, struct job *out, uint64_t *uid,
                    struct error *err);

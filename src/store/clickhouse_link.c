@@ -47,7 +47,7 @@ static int perform(struct clickhouse *c, const char *host, const char *query, co
     struct text url = TEXT_INIT, own = TEXT_INIT, *out = answer ? answer : &own;
     char why[CURL_ERROR_SIZE] = "";
     long status = 0;
-    text_format(&url, "%s://%s/?insert_distributed_sync=1&max_query_size=1048576",
+    text_format(&url, "%s://%s/?insert_distributed_sync=1&max_query_size=4194304",
                 c->tls ? "https" : "http", host);
     if (query) {
         char *escaped = curl_easy_escape(c->curl, query, 0);

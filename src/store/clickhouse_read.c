@@ -6,11 +6,8 @@
 #include "base/memory.h"
 #include "store/clickhouse_internal.h"
 
-#define NUMBERS_MAX 20000 /* in one question: more are found by name at once */
-
-/* A question whose answer is rows. Release the reader and the text in every case. */
-static int ask(struct clickhouse *c, const char *sql, struct text *answer, struct row_reader *r,
-               struct error *err)
+int clickhouse_ask(struct clickhouse *c, const char *sql, struct text *answer, struct row_reader *r,
+                   struct error *err)
 {
     struct text whole = TEXT_INIT;
     text_format(&whole, "%s FORMAT RowBinary", sql);
@@ -22,7 +19,7 @@ static int ask(struct clickhouse *c, const char *sql, struct text *answer, struc
     return rc;
 }
 
-static int finish(struct row_reader *r, struct text *answer, int rc, struct error *err)
+int clickhouse_finish(struct row_reader *r, struct text *answer, int rc, struct error *err)
 {
     if (!rc && r->broken)
         rc = error_set(err, FAULT_INPUT, "ClickHouse's answer ends in the middle of a row");
@@ -99,7 +96,7 @@ static int read_jobs(struct clickhouse *c, uint32_t id, struct listing *out, str
         text_format(&sql, "table = 'job_%u'", id);
     else
         text_add(&sql, "match(table, '^job_[0-9]{4}$') ORDER BY id");
-    int rc = ask(c, sql.data, &answer, &r, err);
+    int rc = clickhouse_ask(c, sql.data, &answer, &r, err);
     while (!rc && row_more(&r)) {
         struct listed *job = listed_of(out, (uint32_t)row_take(&r, 4));
         const char *column = row_take_text(&r, NULL);
@@ -107,7 +104,7 @@ static int read_jobs(struct clickhouse *c, uint32_t id, struct listing *out, str
         job->job.updated = job->job.created;
     }
     text_release(&sql);
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 /* When each was added to last, and how often. */
@@ -121,7 +118,7 @@ static int read_activity(struct clickhouse *c, struct listing *list, const char 
                 " (SELECT uid, time, name FROM %s WHERE kind = %d%s"
                 " UNION ALL SELECT uid, time, name FROM %s WHERE kind = %d%s) GROUP BY uid",
                 c->parts, KIND_KEY, which, c->sums, KIND_KEY, which);
-    int rc = ask(c, sql.data, &answer, &r, err);
+    int rc = clickhouse_ask(c, sql.data, &answer, &r, err);
     while (!rc && row_more(&r)) {
         uint64_t uid = row_take(&r, 8), updated = row_take(&r, 8), batches = row_take(&r, 8);
         for (size_t i = 0; i < list->len; i++)
@@ -131,7 +128,7 @@ static int read_activity(struct clickhouse *c, struct listing *list, const char 
             }
     }
     text_release(&sql);
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_job(struct clickhouse *c, uint32_t id, struct job *out, uint64_t *uid,
@@ -178,97 +175,6 @@ int clickhouse_job_list(struct store *s, store_job_fn *fn, void *context, struct
     return rc;
 }
 
-static void count_where(const struct store_query *q, struct text *where)
-{
-    if (q->event) {
-        text_add(where, " AND event = ");
-        clickhouse_quote(where, q->event);
-    }
-    if (q->from_day)
-        text_format(where, " AND day >= toDate(%u)", q->from_day);
-    if (q->to_day)
-        text_format(where, " AND day <= toDate(%u)", q->to_day);
-}
-
-static int take_count(struct row_reader *r, const struct store_query *q, store_count_fn *fn,
-                      void *context, struct error *err)
-{
-    struct store_count count = {.kind = q->kind};
-    count.day = (uint32_t)row_take(r, 2);
-    count.event = row_take_text(r, NULL);
-    count.executable = row_take_text(r, NULL);
-    count.name = row_take_text(r, NULL);
-    count.value = (int64_t)row_take(r, 8);
-    int rc = r->broken ? 0 : fn(context, &count, err);
-    if (r->arena.total > 1 << 20)
-        arena_release(&r->arena);
-    return rc;
-}
-
-/* Sums by function; a name that is the same in all rows need not be grouped by. */
-static void ask_counts(struct text *sql, const struct clickhouse *c, uint64_t uid,
-                       const struct store_query *q, const char *where)
-{
-    struct text columns = TEXT_INIT;
-    text_add(sql, q->by_day ? "SELECT day, " : "SELECT toUInt16(0), ");
-    if (q->event)
-        clickhouse_quote(sql, q->event);
-    else
-        text_add(sql, "event");
-    text_add(sql, ", executable, name, sum(value) AS total");
-    text_format(&columns, "%s%sexecutable, name, value", q->by_day ? "day, " : "",
-                q->event ? "" : "event, ");
-    clickhouse_from(sql, c, uid, (enum clickhouse_kind)q->kind, columns.data, where);
-    text_format(sql, " GROUP BY %sexecutable, name", q->event ? "" : "event, ");
-    if (q->by_day)
-        text_add(sql, ", day ORDER BY day");
-    if (q->top)
-        text_format(sql, " ORDER BY total DESC, name, executable LIMIT %zu", q->top);
-    text_release(&columns);
-}
-
-/* Narrows `where` to the numbers of the largest; their names are asked for after that. */
-static int choose_largest(struct clickhouse *c, uint64_t uid, const struct store_query *q,
-                          struct text *where, struct error *err)
-{
-    struct text sql = TEXT_INIT, answer = TEXT_INIT;
-    struct row_reader r;
-    text_add(&sql, "SELECT node");
-    clickhouse_from(&sql, c, uid, (enum clickhouse_kind)q->kind, "node, value", where->data);
-    text_format(&sql, " GROUP BY node ORDER BY sum(value) DESC LIMIT %zu", q->top);
-    int rc = ask(c, sql.data, &answer, &r, err);
-    text_add(where, " AND node IN (0");
-    while (!rc && row_more(&r))
-        text_format(where, ", %" PRIu64, row_take(&r, 8));
-    text_add_char(where, ')');
-    text_release(&sql);
-    return finish(&r, &answer, rc, err);
-}
-
-int clickhouse_counts(struct store *s, const struct store_query *q, store_count_fn *fn,
-                      void *context, struct error *err)
-{
-    struct clickhouse *c = CLICKHOUSE_OF(s);
-    struct text sql = TEXT_INIT, where = TEXT_INIT, answer = TEXT_INIT;
-    struct row_reader r = {0};
-    struct job job;
-    uint64_t uid;
-    int rc = clickhouse_job(c, q->job, &job, &uid, err);
-    if (rc)
-        return rc;
-    count_where(q, &where);
-    if (q->top && q->top <= NUMBERS_MAX)
-        rc = choose_largest(c, uid, q, &where, err);
-    ask_counts(&sql, c, uid, q, where.data);
-    if (!rc)
-        rc = ask(c, sql.data, &answer, &r, err);
-    while (!rc && row_more(&r))
-        rc = take_count(&r, q, fn, context, err);
-    text_release(&sql);
-    text_release(&where);
-    return finish(&r, &answer, rc, err);
-}
-
 /* SELECT `what` of all rows of a kind of a job that is there. */
 static int ask_job(struct clickhouse *c, uint32_t id, enum clickhouse_kind kind, const char *what,
                    const char *columns, const char *where, const char *after, struct text *answer,
@@ -284,7 +190,7 @@ static int ask_job(struct clickhouse *c, uint32_t id, enum clickhouse_kind kind,
     text_format(&sql, "SELECT %s", what);
     clickhouse_from(&sql, c, uid, kind, columns, where);
     text_format(&sql, " %s", after);
-    rc = ask(c, sql.data, answer, r, err);
+    rc = clickhouse_ask(c, sql.data, answer, r, err);
     text_release(&sql);
     return rc;
 }
@@ -301,7 +207,7 @@ int clickhouse_events(struct store *s, uint32_t job, store_event_fn *fn, void *c
         e.value = (int64_t)row_take(&r, 8);
         rc = fn(context, &e, err);
     }
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_curve(struct store *s, uint32_t job, const char *event, store_point_fn *fn,
@@ -319,7 +225,7 @@ int clickhouse_curve(struct store *s, uint32_t job, const char *event, store_poi
         rc = fn(context, &p, err);
     }
     text_release(&where);
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *context,
@@ -338,7 +244,7 @@ int clickhouse_bench(struct store *s, uint32_t job, store_bench_fn *fn, void *co
         b.json = row_take_text(&r, NULL);
         rc = fn(context, &b, err);
     }
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_recordings(struct store *s, uint32_t job, store_recording_fn *fn, void *context,
@@ -357,7 +263,7 @@ int clickhouse_recordings(struct store *s, uint32_t job, store_recording_fn *fn,
         found.size = row_take(&r, 8);
         rc = fn(context, &found, err);
     }
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_recording(struct store *s, uint32_t job, const char *key, void **data, size_t *size,
@@ -376,7 +282,7 @@ int clickhouse_recording(struct store *s, uint32_t job, const char *key, void **
         *data = memory_dup(bytes, *size + 1);
     }
     text_release(&where);
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }
 
 int clickhouse_keys(struct store *s, uint32_t job, store_key_fn *fn, void *context,
@@ -390,5 +296,5 @@ int clickhouse_keys(struct store *s, uint32_t job, store_key_fn *fn, void *conte
         const char *key = row_take_text(&r, NULL);
         rc = fn(context, key, row_take(&r, 8), err);
     }
-    return finish(&r, &answer, rc, err);
+    return clickhouse_finish(&r, &answer, rc, err);
 }

@@ -112,9 +112,9 @@ def test_walk_through_by_commands_alone(sonde, at, target, started, sonde_path, 
     dumped = tmp_path / "benchmark.json"
     assert sonde("job", "show", "2001", "--bench", "-o", dumped, *server).status == 0
     runs = json.loads(dumped.read_text())["runs"]
-    assert [entry["run"]["number"] for entry in runs] == [1, 2, 3, 4, 5, 6]
+    assert [entry["run"]["session"]["round"] for entry in runs] == [1, 2, 3, 4, 5, 6]
     assert {entry["name"] for entry in runs} == {"short"}
-    assert len({entry["run"]["session"] for entry in runs}) == 1
+    assert len({entry["run"]["session"]["key"] for entry in runs}) == 1
     for entry in runs:
         assert 0 < entry["run"]["real"] < 60 and entry["run"]["page faults"] > 0
         assert {"user", "sys", "switches", "forced switches", "context-switches"} <= set(entry["run"])
@@ -136,7 +136,7 @@ def test_benchmarks_have_a_history(sonde, at, target):
     done = sonde(*compare)
     assert done.status == 0 and "3 rounds added to job 2001" in done.stderr, done
     runs = at.ask("/api/jobs/2001/bench")["runs"]
-    assert [(entry["name"], entry["run"]["number"]) for entry in runs] == \
+    assert [(entry["name"], entry["run"]["session"]["round"]) for entry in runs] == \
         [(name, number) for number in (1, 2, 3) for name in ("old", "new")]
     functions = {entry["function"]: entry["seconds"] for entry in runs[0]["run"]["functions"]}
     assert {"reading", "suspect", "writing"} <= set(functions) and 0 < functions["suspect"] < 60
@@ -148,7 +148,7 @@ def test_benchmarks_have_a_history(sonde, at, target):
     at.wait()
     assert "3 parts sent" in sonde("push", "--flush").stderr
     runs = at.ask("/api/jobs/2001/bench")["runs"]
-    assert len(runs) == 12 and len({entry["run"]["session"] for entry in runs}) == 2
+    assert len(runs) == 12 and len({entry["run"]["session"]["key"] for entry in runs}) == 2
     missing = sonde("bench", "-n", "1", "--job", "2002", "--", "true")
     assert missing.status == 1 and "no job 2002" in missing.stderr
     assert sonde("bench", "-n", "1", "--to", at.url, "--", "true").status == 2

@@ -156,7 +156,7 @@ def test_s6_slow_clients(serve):
         one.close()
 
 
-def test_s6_slow_readers(serve):
+def test_s6_slow_readers(serve, sonde_path):
     """Who asks for much and reads none of it keeps nobody else from an answer."""
     server = serve("--quiet", "--threads", "4")
     server.ask("/api/jobs", {"id": 2001})
@@ -173,7 +173,8 @@ def test_s6_slow_readers(serve):
     for number in range(20):
         server.push(2001, f"k{number}", {"f": 1})
     assert server.ask("/api/jobs/2001/profile?event=cpu&top=1")["rows"][0]["values"] == [20000]
-    assert rss(server.process.pid) < 512 << 20
+    if b"__asan_init" not in sonde_path.read_bytes():  # which keeps what is freed
+        assert rss(server.process.pid) < 512 << 20
     for one in held:
         one.close()
 
@@ -188,10 +189,10 @@ def test_s17_given_up(serve):
     """A question that nobody waits for any more, or that takes too long, is not worked on to its end."""
     server = serve("--quiet", "--threads", "2")
     server.ask("/api/jobs", {"id": 2001})
-    for part in range(6):
+    for part in range(3):
         server.push(2001, f"k{part}", {f"f{n}": n + 1 for n in range(part * 40000, part * 40000 + 40000)})
     before = cpu(server.process.pid)
-    assert len(server.ask("/api/jobs/2001/profile")["rows"]) == 240000
+    assert len(server.ask("/api/jobs/2001/profile")["rows"]) == 120000
     whole = cpu(server.process.pid) - before
     before = cpu(server.process.pid)
     for _ in range(30):
@@ -246,12 +247,13 @@ def test_s10_s11_tokens(serve, sonde, tmp_path):
     assert tokens["read"] not in (data / "tokens").read_text()
     listed = sonde("serve", "token", "list", "--data", data).stdout
     assert "read" in listed and tokens["read"] not in listed
-    source = (pathlib.Path(__file__).parents[2] / "src/serve/jobs.c").read_text()
+    folder = pathlib.Path(__file__).parents[2] / "src/serve"
+    source = "".join((folder / name).read_text() for name in ("jobs.c", "shelf.c"))
     routes = [(line.split("{HTTP_")[1].split(",")[0], line.split('"')[1], line.split("ROLE_")[1].split(",")[0])
               for line in source.splitlines() if "{HTTP_" in line]
-    assert len(routes) >= 17
+    assert len(routes) >= 21
     for method, pattern, role in routes:
-        path = pattern.replace("{id}", "2001").replace("{key}", "k").replace("{kind}", "profile")
+        path = pattern.replace("{id}", "2001").replace("{key}", "k").replace("{kind}", "profile").replace("*", "")
         for token, wanted in ((None, 401), ("wrong", 401), (tokens["read"], 403)):
             server.token = token
             status = server.raw(path, b"{}" if method == "POST" else None, method)[0]
