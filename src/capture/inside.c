@@ -408,6 +408,7 @@ static void write_queued(struct session *s, const struct queued *q)
                                                k->native, k->interrupted, k->native_whole);
     stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
+    s->target_cpu += q->value;
 }
 
 void inside_write(struct session *s, uint64_t until)
@@ -497,7 +498,9 @@ static void on_refused(void *context, pid_t pid, const char *why)
 
 static void on_round(void *context, struct agents_process *p)
 {
-    struct cover *c = cover_of(context, p->pid, p->pid);
+    struct session *s = context;
+    struct cover *c = cover_of(s, p->pid, p->pid);
+    s->agents_cost += p->cost;
     if (c && ((p->flags & IN_PART) || p->threads_refused))
         c->in_part = true;
 }
@@ -528,8 +531,11 @@ void inside_collect(struct session *s)
     uint64_t now = clock_now();
     if (s->traces)
         traces_tick(s->traces);
-    if (s->heaps)
+    if (s->heaps) {
+        uint64_t before = s->budget ? clock_own_cpu() : 0;
         heaps_tick(s->heaps, now);
+        s->heap_own += s->budget ? clock_own_cpu() - before : 0;
+    }
 }
 
 void inside_finish(struct session *s)

@@ -184,6 +184,9 @@ int record(const struct record_options *o, struct session_options *session, cons
 {
     *result = (struct session_result){0};
     session->perf.rate = o->rate;
+    session->budget = o->budget;
+    if (o->budget > 0 && session->heap == HEAP_EXACT)
+        session->heap = HEAP_SAMPLED; /* all that can be had more or less of */
     session->perf.wall = o->wall || o->waiting;
     session->gil = o->gil;
     session->waiting = o->waiting;
