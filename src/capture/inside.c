@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/beside.h"
 #include "capture/heap.h"
 #include "capture/inject.h"
 #include "capture/python.h"
@@ -40,27 +41,9 @@ struct inside {
     uint64_t gone;     /* frames of Python code that was not to be had */
 };
 
-/* Where libsonde.so is from where sonde is: in the build folder, and installed. */
-static const char *const places[] = {"../agent/libsonde.so", "../lib/sonde/libsonde.so",
-                                     "../lib/x86_64-linux-gnu/sonde/libsonde.so",
-                                     "../lib64/sonde/libsonde.so"};
-
 static int find_library(char *out, size_t size, struct error *err)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return error_errno(err, FAULT_SYSTEM, "cannot tell where sonde itself is");
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char path[PATH_MAX + 64];
-        snprintf(path, sizeof path, "%s/%s", self, places[i]);
-        if (access(path, R_OK) == 0 && realpath(path, out) && strlen(out) < size)
-            return 0;
-    }
-    return error_set(err, FAULT_SYSTEM,
-                     "libsonde.so, which sonde needs for this, is not beside it");
+    return beside_find("agent", "libsonde.so", out, size, err);
 }
 
 /* Nothing can be preloaded into a program that asks for no loader, and little done with a libc that

@@ -374,6 +374,8 @@ static void note_limits(struct session *s)
         text_add(&t, " that --timeout gave it");
         writer_note(s->writer, NOTE_WARNING, t.data);
         text_release(&t);
+    } else if (s->options->timeout) {
+        writer_note(s->writer, NOTE_INFO, "the command ended before --timeout would have ended it");
     }
     if (!l)
         return;
@@ -500,6 +502,16 @@ static void write_ending(struct session *s)
         writer_note(s->writer, NOTE_INFO, "recording was stopped before the program ended");
 }
 
+/* The way that was taken where the best one was closed; the notes of the recording tell more. */
+static const char *way_taken(const struct session *s)
+{
+    if (!s->perf)
+        return "perf events are refused here, so it was sampled by timers inside the processes";
+    if (!perf_ability(s->perf)->kernel && !s->options->perf.no_kernel)
+        return "this user may not see the kernel's side, so only the programs' own was recorded";
+    return NULL;
+}
+
 static void finish(struct session *s)
 {
     uint64_t end = clock_now();
@@ -529,6 +541,7 @@ static void finish(struct session *s)
     s->result->threads = s->tasks.all_threads;
     s->result->duration = end - s->start;
     s->result->bytes = writer_bytes(s->writer);
+    s->result->instead = way_taken(s);
 }
 
 static int begin(struct session *s, struct error *err)

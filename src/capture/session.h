@@ -68,6 +68,7 @@ struct session_result {
     size_t processes, threads;
     uint64_t duration;
     uint64_t bytes;
+    const char *instead; /* what could not be had here, and was done in its place; or NULL */
 };
 
 int session_run(const struct session_options *o, struct session_result *r, struct error *err);

@@ -106,6 +106,8 @@ static void say_result(const char *output, const struct session_result *r)
     text_add(&t, "; the recording is ");
     text_add_printable(&t, output);
     fprintf(stderr, "%s\n", t.data);
+    if (r->instead)
+        fprintf(stderr, "sonde: %s; `sonde doctor` tells what would enable better\n", r->instead);
     text_release(&t);
 }
 

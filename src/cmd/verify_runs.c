@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/beside.h"
 #include "capture/launch.h"
 #include "formats/open.h"
 
@@ -36,30 +37,9 @@ const struct verify_workload verify_workloads[] = {
      .cost_bound = 300},
     {0}};
 
-/* From where sonde is: in the build folder, and installed. */
 int verify_program(bool python, char *out, size_t size, struct error *err)
 {
-    static const char *const places[] = {"../truth", "../lib/sonde",
-                                         "../lib/x86_64-linux-gnu/sonde", "../lib64/sonde"};
-    const char *name = python ? "truth.py" : "sonde-truth";
-    char self[PATH_MAX], path[PATH_MAX + 64];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return error_errno(err, FAULT_SYSTEM, "cannot tell where sonde itself is");
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s/%s/%s", self, places[i], name);
-        char *real = access(path, python ? R_OK : X_OK) == 0 ? realpath(path, NULL) : NULL;
-        bool fits = real && strlen(real) < size;
-        if (fits)
-            snprintf(out, size, "%s", real);
-        free(real);
-        if (fits)
-            return 0;
-    }
-    return error_set(err, FAULT_MISSING,
-                     "%s, which belongs to sonde, is not beside it: install sonde again", name);
+    return beside_find("truth", python ? "truth.py" : "sonde-truth", out, size, err);
 }
 
 struct trial {
