@@ -31,6 +31,7 @@ extern const struct command command_list;
 extern const struct command command_monitor;
 extern const struct command command_bench;
 extern const struct command command_doctor;
+extern const struct command command_verify;
 extern const struct command command_help;
 
 /* In the order in which `sonde --help` lists them. */
@@ -55,6 +56,7 @@ static const struct command *const commands[] = {
     &command_monitor,
     &command_bench,
     &command_doctor,
+    &command_verify,
     &command_help,
     NULL,
     // clang-format on

@@ -76,6 +76,7 @@ struct agent_thread {
     uint32_t alive;      /* set last when it starts, cleared first when it ends */
     int32_t tid;
     int32_t timer;                 /* its number + 1; 0: none, also after the wipe of a fork */
+    uint64_t interval;             /* of its timer or clock, CPU ns */
     uint32_t rounds;               /* of its key's destructor */
     bool hidden;                   /* what agent_self.hidden starts as */
     uint64_t stack_low, stack_end; /* 0, 0: unknown */

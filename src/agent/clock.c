@@ -25,14 +25,14 @@ static uint64_t thread_cpu(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int event_open(void)
+static int event_open(uint64_t interval)
 {
     struct perf_event_attr attr;
     memset(&attr, 0, sizeof attr);
     attr.type = PERF_TYPE_SOFTWARE;
     attr.size = sizeof attr;
     attr.config = PERF_COUNT_SW_CPU_CLOCK;
-    attr.sample_period = agent_settings.interval;
+    attr.sample_period = interval;
     attr.disabled = 1;
     attr.exclude_hv = 1;
     attr.wakeup_events = 1;
@@ -62,9 +62,9 @@ static void *event_map(int fd, uint32_t size)
 
 /* Its mapping keeps the event when the descriptor is closed: one page of it and, where there is
  * room, one of ring, which the kernel writes to over and over. */
-static void *event_start(int32_t tid, uint32_t *size)
+static void *event_start(int32_t tid, uint64_t interval, uint32_t *size)
 {
-    int fd = event_open();
+    int fd = event_open(interval);
     if (fd < 0)
         return NULL;
     void *page = NULL;
@@ -88,8 +88,9 @@ void clock_start(struct agent_thread *t)
     if (c->page || c->refused || agent_quiet || !agent_settings.signal || !signals_guard())
         return;
     c->cpu = thread_cpu();
+    t->interval = agent_settings.interval;
     c->head = c->newest = 0;
-    void *page = event_start(t->tid, &c->size);
+    void *page = event_start(t->tid, t->interval, &c->size);
     if (!page) {
         c->refused = true;
         agent_declare(SEGMENT_CLOCK_REFUSED);
@@ -149,7 +150,7 @@ static uint64_t ring_read(const struct clock_state *c, uint64_t from, uint64_t h
 /* What the kernel's event has run since the sample before, by its own count. The thread's CPU clock
  * is another one: in a virtual machine it leaves out what the host took away, which the kernel's
  * samples and sums do not. */
-static uint64_t ring_value(struct clock_state *c)
+static uint64_t ring_value(struct clock_state *c, uint64_t interval)
 {
     const struct perf_event_mmap_page *page = c->page;
     uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), from = c->head, count;
@@ -160,17 +161,17 @@ static uint64_t ring_value(struct clock_state *c)
         count = ring_read(c, from, head, &c->newest);
     c->samples += count;
     c->bytes += head - from;
-    return count * agent_settings.interval;
+    return count * interval;
 }
 
 uint64_t clock_value(struct agent_thread *t)
 {
     if (agent_quiet)
-        return agent_settings.interval;
+        return t->interval;
     if (t->clock.size > PAGE && t->clock.page)
-        return ring_value(&t->clock);
+        return ring_value(&t->clock, t->interval);
     uint64_t now = thread_cpu(), value = now - t->clock.cpu;
-    if (value < agent_settings.interval / 4)
+    if (value < t->interval / 4)
         return 0;
     t->clock.cpu = now;
     return value;

@@ -127,6 +127,8 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
                 (uint64_t)p->segment->pid << 40;
     t->random |= !t->random;
+    uint32_t level = __atomic_load_n(&p->segment->level, __ATOMIC_RELAXED);
+    t->level = level < HEAP_LEVEL_MAX ? level : HEAP_LEVEL_MAX;
     t->left = heap_draw(t);
     __atomic_store_n(&t->segment, p->segment, __ATOMIC_RELEASE);
 }

@@ -87,6 +87,7 @@ struct heap_thread {
     uint32_t *held;             /* the lock that is held there */
     struct heap_region *inside; /* the region of its own that it works on */
     uint64_t random;
+    uint32_t level; /* of the samples to come: see heap_header.level */
     uint32_t rounds;
     uint32_t lock; /* of the place that late threads share */
     uint64_t window_at, window_size;
@@ -175,6 +176,8 @@ uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
 /* The same for what is not a block. */
 uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
                            enum heap_kind kind);
+/* What it knows of its stacks: their cells stay, new ones are made beside them. */
+void heap_forget(struct heap_thread *t);
 /* The thread's cell for what it frees of another's; 0 when there are no more. */
 uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
 

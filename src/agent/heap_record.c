@@ -8,7 +8,8 @@
 #include "agent/alone.h"
 #include "agent/attach.h"
 
-#define ASKED_MAX 32 /* threads */
+#define ASKED_MAX 32     /* threads */
+#define COST_MAX 200000u /* ns: who takes longer for a sample was put aside meanwhile */
 #define LN2 0.693147180559945309417
 
 /* In exact mode every block stands for itself; in sampled mode for as many as were likely passed
@@ -29,12 +30,12 @@ static double exp_minus(double x)
     return e;
 }
 
-static struct weight weigh(uint64_t size)
+static struct weight weigh(const struct heap_cell *c, uint64_t size)
 {
     if (__builtin_expect(heap_settings.mode == HEAP_EXACT, 1))
         return (struct weight){.count = 1, .bytes = size};
     double bytes = size ? (double)size : 1;
-    double p = 1 - exp_minus(bytes / (double)heap_settings.interval);
+    double p = 1 - exp_minus(bytes / (double)(heap_settings.interval << c->level));
     return (struct weight){.count = (uint64_t)(HEAP_SCALE / p + 0.5),
                            .bytes = (uint64_t)((double)size / p + 0.5)};
 }
@@ -53,7 +54,7 @@ int64_t heap_draw(struct heap_thread *t)
     double z = (m - 1) / (m + 1), z2 = z * z;
     double ln =
         2 * z * (1 + z2 * (1 / 3.0 + z2 * (1 / 5.0 + z2 * (1 / 7.0 + z2 * (1 / 9.0 + z2 / 11.0)))));
-    return (int64_t)(((shift + 1) * LN2 - ln) * (double)heap_settings.interval);
+    return (int64_t)(((shift + 1) * LN2 - ln) * (double)(heap_settings.interval << t->level));
 }
 
 static inline void keep(uint64_t *counter, uint64_t by)
@@ -191,7 +192,7 @@ static inline void cell_add(struct heap_thread *t, struct heap_cell *c, uint64_t
 
 static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t size)
 {
-    struct weight w = weigh(size);
+    struct weight w = weigh(c, size);
     cell_add(t, c, size, w);
     t->taken += w.bytes;
     if ((int64_t)(t->taken - t->given) > t->high)
@@ -226,7 +227,7 @@ static inline void cell_release(struct heap_thread *t, struct heap_cell *c, stru
 
 static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
 {
-    struct weight w = weigh(size);
+    struct weight w = weigh(c, size);
     cell_release(t, c, w);
     if (temporary && is_own(t, c)) {
         keep(&c->temporary, w.count);
@@ -260,8 +261,18 @@ static void filter_remove(struct heap_thread *t, uint64_t address)
         __atomic_fetch_or(&t->filter[place / 64], 1ull << place % 64, __ATOMIC_SEQ_CST);
 }
 
-void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
-                   const struct heap_frame *caller)
+/* The collector wants samples to be farther apart, or nearer. What is left to the next one is
+ * stretched with them: of a chance without memory that is as good as drawn anew. */
+static __attribute__((noinline)) void change_level(struct heap_thread *t, uint32_t level)
+{
+    level = level < HEAP_LEVEL_MAX ? level : HEAP_LEVEL_MAX;
+    t->left = (int64_t)((double)t->left * (double)(1u << level) / (double)(1u << t->level));
+    t->level = level;
+    heap_forget(t);
+}
+
+static void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
+                     const struct heap_frame *caller)
 {
     struct heap_block old, block = {.size = size};
     uint32_t paused = __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED);
@@ -287,6 +298,23 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     t->last = address;
     if (__builtin_expect(alone_heap_on, 0))
         alone_heap_after(size);
+}
+
+void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
+                   const struct heap_frame *caller)
+{
+    if (__builtin_expect(heap_settings.mode == HEAP_EXACT, 1)) {
+        on_alloc(t, address, size, caller);
+        return;
+    }
+    /* Seldom enough for two looks at the clock. */
+    uint64_t begin = agent_now();
+    on_alloc(t, address, size, caller);
+    uint32_t level = __atomic_load_n(&t->segment->level, __ATOMIC_RELAXED);
+    if (level != t->level)
+        change_level(t, level);
+    uint64_t taken = agent_now() - begin;
+    keep(&t->slot->cost, taken < COST_MAX ? taken : COST_MAX);
 }
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)

@@ -124,6 +124,7 @@ static uint32_t cell_new(struct heap_thread *t, uint32_t stack, uint32_t origin,
     c->stack = stack;
     c->origin = origin;
     c->kind = kind;
+    c->level = t->level;
     __atomic_store_n(&c->thread, t->index, __ATOMIC_RELEASE);
     return id;
 }
@@ -170,6 +171,14 @@ static void known_grow(struct heap_thread *t)
 static inline uint64_t hash_of_kind(uint64_t hash, enum heap_kind kind)
 {
     return hash + kind * 0xff51afd7ed558ccdull;
+}
+
+void heap_forget(struct heap_thread *t)
+{
+    memset(t->known, 0, (t->known_mask + 1) * sizeof *t->known);
+    memset(t->memo, 0, sizeof t->memo);
+    t->known_used = 0;
+    memset(t->lost_cell, 0, sizeof t->lost_cell);
 }
 
 static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint64_t hash,

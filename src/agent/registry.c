@@ -134,7 +134,8 @@ static void arm(struct agent_thread *t)
 {
     if (!agent_settings.interval || !agent_settings.signal || agent_quiet)
         return;
-    int timer = timer_start(t->tid, agent_settings.interval, agent_settings.signal, cookie_of(t));
+    t->interval = agent_settings.interval;
+    int timer = timer_start(t->tid, t->interval, agent_settings.signal, cookie_of(t));
     if (timer < 0) {
         agent_declare(SEGMENT_TIMERS_REFUSED);
         registry_refuse();

@@ -17,9 +17,11 @@
 #include "agent/ring.h"
 #include "agent/signals.h"
 #include "agent/stack.h"
+#include "agent/timer.h"
 
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
 #define LATE_NS 100000000u /* far more than any tick */
+#define INTERVAL_MIN 100000u
 
 /* Gives the thread a slot if there is any way; false: the sample is lost but counted. */
 static bool has_slot(struct agent_thread *t, uint64_t value)
@@ -82,6 +84,22 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
         python_packed(t, &s);
 }
 
+/* The collector may want samples to be farther apart, or nearer: for the thread that is sampled
+ * now, and for those that start from now on. What a sample stands for is measured in any case. */
+static void follow_interval(struct agent_thread *t)
+{
+    uint64_t wanted = 1000ull * __atomic_load_n(&agent_process->segment->wanted, __ATOMIC_RELAXED);
+    if (wanted < INTERVAL_MIN || wanted == t->interval || agent_quiet)
+        return;
+    t->interval = agent_settings.interval = wanted;
+    if (t->clock.page && t == agent_self.thread) {
+        clock_stop(t);
+        clock_start(t);
+    }
+    if (!t->clock.page)
+        timer_change(t->timer - 1, wanted);
+}
+
 static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
 {
     uint64_t begin = agent_now();
@@ -92,6 +110,7 @@ static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
         record(t, begin, value, ucontext);
     else
         ring_drop(t, SEGMENT_SAMPLE, value);
+    follow_interval(t);
     __atomic_fetch_add(&t->slot->cost, agent_now() - begin, __ATOMIC_RELAXED);
 }
 
@@ -116,7 +135,7 @@ static void on_clock(struct agent_thread *t, void *ucontext)
 static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)
 {
     if (!t->clock.page)
-        take(t, intervals * agent_settings.interval, ucontext);
+        take(t, intervals * t->interval, ucontext);
     restart(ucontext);
     if (agent_settings.python_only && t->slot && t == agent_self.thread)
         clock_start(t);

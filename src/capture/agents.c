@@ -63,6 +63,7 @@ struct agents {
     struct map epochs; /* pid -> how many images it had, while it lives */
     struct heap_tree *tree;
     int tree_fd;
+    uint64_t interval; /* that was asked for later, or 0 */
 };
 
 static void variable_add(struct agents *a, const char *name, const char *value)
@@ -292,6 +293,13 @@ size_t agents_processes(const struct agents *a)
     return a->members.len;
 }
 
+void agents_set_interval(struct agents *a, uint64_t interval)
+{
+    a->interval = interval;
+    for (size_t i = 0; i < a->members.len; i++)
+        segment_view_set_interval(a->members.data[i]->view, interval);
+}
+
 /* Maps the segment behind `fd`, whose size can change no more. */
 static int segment_map(int fd, void **base, size_t *size, struct error *err)
 {
@@ -316,6 +324,7 @@ static void member_drain(struct member *m, bool last, const struct agents_sink *
     segment_view_drain(m->view, last, &m->process, sink, context);
     if (sink->round)
         sink->round(context, &m->process);
+    m->process.cost = 0;
     if (last && sink->process_end)
         sink->process_end(context, &m->process);
 }
@@ -348,6 +357,8 @@ static void member_add(struct agents *a, struct member *m, const struct agents_s
         watch(a, m->pidfd);
     *vector_push(&a->members) = m;
     segment_view_describe(m->view, p);
+    if (a->interval)
+        segment_view_set_interval(m->view, a->interval);
     if (sink->process)
         sink->process(context, p);
 }

@@ -65,7 +65,8 @@ struct agents_process {
     uint32_t python_lines; /* enum cpython_lines */
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
     void *python_user;                     /* the sink's as well */
-    const char *comm;                      /* bytes from the target: any but NUL */
+    uint64_t cost;    /* ns that the agent has spent in its threads; in `round`, since the last */
+    const char *comm; /* bytes from the target: any but NUL */
     const char *exe;
 };
 
@@ -156,5 +157,9 @@ void agents_finish(struct agents *a, const struct agents_sink *sink, void *conte
 struct heap_tree *agents_tree(const struct agents *a);
 
 size_t agents_processes(const struct agents *a); /* alive now */
+
+/* Another interval between two samples of a thread, CPU ns, for all processes; each thread takes it
+ * up at its next sample. */
+void agents_set_interval(struct agents *a, uint64_t interval);
 
 #endif

@@ -23,7 +23,7 @@ struct stack_state {
 struct slot_state {
     bool open;
     uint32_t generation;
-    uint64_t tail;
+    uint64_t tail, cost; /* as read last */
     struct agents_thread *thread;
     struct stack_state last;
 };
@@ -119,6 +119,13 @@ void segment_view_describe(const struct segment_view *v, struct agents_process *
     p->python_eval_end = v->header.python_eval_end;
     p->comm = v->comm;
     p->exe = v->exe;
+}
+
+void segment_view_set_interval(struct segment_view *v, uint64_t interval)
+{
+    struct segment_header *h = (struct segment_header *)v->base;
+    uint64_t us = interval / 1000;
+    __atomic_store_n(&h->wanted, us < UINT32_MAX ? (uint32_t)us : UINT32_MAX, __ATOMIC_RELAXED);
 }
 
 static bool is_text(const char *text, size_t len)
@@ -423,6 +430,8 @@ static void slot_drain(const struct drain *d, uint32_t index)
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     if (!s->open)
         slot_open(d, s, &copy);
+    d->process->cost += copy.cost > s->cost ? copy.cost - s->cost : 0;
+    s->cost = copy.cost;
     bool over = d->last || state != SLOT_LIVE || copy.generation != s->generation;
     if (copy.generation != s->generation)
         d->process->damaged = true;

@@ -21,6 +21,9 @@ void segment_view_free(struct segment_view *v); /* NULL-safe */
 /* Fills in what the header says of the process; comm and exe live as long as the view. */
 void segment_view_describe(const struct segment_view *v, struct agents_process *p);
 
+/* Asks the agent for another interval, CPU ns. */
+void segment_view_set_interval(struct segment_view *v, uint64_t interval);
+
 /* Tells the sink of everything new. `last`: nobody writes here any more, so what is unfinished is
  * skipped and every thread ends. */
 void segment_view_drain(struct segment_view *v, bool last, struct agents_process *p,

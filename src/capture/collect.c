@@ -15,6 +15,9 @@ static void on_sample(struct session *s, const struct perf_record *r)
         return;
     if (!session_wants(s, t->process))
         return;
+    uint64_t weight = event < PERF_EVENTS_MAX ? perf_weigh(s->perf, event, r) : 0;
+    if (event < PERF_EVENTS_MAX && !weight)
+        return;
     struct pythons_sample python;
     uint32_t stack = pythons_stack(s, t, r, event == PERF_EVENTS_MAX, &python);
     if (s->options->gil && !(python.read && python.gil))
@@ -29,7 +32,9 @@ static void on_sample(struct session *s, const struct perf_record *r)
             offcpu_on_holder(&s->offcpu, t, holder->id, python.holder_stack);
         return;
     }
-    writer_sample(s->writer, s->event[event], r->time, t->id, stack, r->period);
+    writer_sample(s->writer, s->event[event], r->time, t->id, stack, weight);
+    if (s->options->perf.event[event].timed)
+        s->target_cpu += weight;
 }
 
 /* What a loss is charged to: nothing, if it was no sample that was lost. */

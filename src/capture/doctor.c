@@ -190,6 +190,7 @@ static void look_around(struct doctor *d)
 void doctor_machine(struct doctor *d)
 {
     look_at_perf(d);
+    doctor_capabilities(d);
     look_at_rights(d);
     look_at_bpf(d);
     look_around(d);

@@ -31,6 +31,10 @@ void doctor_machine(struct doctor *d);
  * no program. */
 int doctor_binary(struct doctor *d, const char *path, struct error *err);
 int doctor_process(struct doctor *d, pid_t pid, struct error *err);
+/* What the kernel lets this process do, of what sonde could use. */
+void doctor_capabilities(struct doctor *d);
+/* Whether a Redis answers at "host:port"; waits for a second at most. */
+void doctor_redis(struct doctor *d, const char *where);
 void doctor_release(struct doctor *d);
 
 /* For the files of this room that find something. */

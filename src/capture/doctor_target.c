@@ -10,7 +10,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
-#include "capture/doctor.h"
+#include "capture/doctor_internal.h"
 #include "capture/launch.h"
 #include "capture/proc.h"
 
@@ -145,13 +145,13 @@ static void look_at_names(struct doctor *d, const struct program *p)
                    "no unwind tables");
 }
 
-int doctor_binary(struct doctor *d, const char *name, struct error *err)
+static int examine_file(struct doctor *d, const char *name, char *path, size_t size,
+                        struct error *err)
 {
-    char path[4096];
     struct program p;
     struct stat st;
-    snprintf(path, sizeof path, "%s", name);
-    if (!strchr(name, '/') && access(name, F_OK) && !launch_find(name, path, sizeof path))
+    snprintf(path, size, "%s", name);
+    if (!strchr(name, '/') && access(name, F_OK) && !launch_find(name, path, size))
         return error_set(err, FAULT_MISSING, "there is no program '%s'", name);
     int rc = read_program(path, &p, &st, err);
     if (rc)
@@ -170,15 +170,22 @@ int doctor_binary(struct doctor *d, const char *name, struct error *err)
                    "run it as its owner, or attach as root", "it changes its user");
     else
         doctor_add(d, "setuid", DOCTOR_WELL, "", "", "no");
-    if (launch_is_python(path))
-        doctor_add(d, "Python", DOCTOR_WELL, "", "",
-                   "Python functions and lines take the place of the interpreter's");
     return 0;
+}
+
+int doctor_binary(struct doctor *d, const char *name, struct error *err)
+{
+    char path[4096];
+    int rc = examine_file(d, name, path, sizeof path, err);
+    if (!rc && !doctor_python_file(d, path) && launch_is_python(path))
+        doctor_add(d, "Python", DOCTOR_WELL, "", "",
+                   "its interpreter is in a library: `sonde doctor PID` tells its version");
+    return rc;
 }
 
 int doctor_process(struct doctor *d, pid_t pid, struct error *err)
 {
-    char exe[64], path[4096], arguments[512];
+    char exe[64], path[4096], file[4096], arguments[512];
     char state = proc_state(pid);
     if (!state || state == 'Z' || state == 'X')
         return error_set(err, FAULT_MISSING, "there is no process %d%s", pid,
@@ -199,9 +206,8 @@ int doctor_process(struct doctor *d, pid_t pid, struct error *err)
         return 0;
     }
     snprintf(exe, sizeof exe, "/proc/%d/exe", pid);
-    int rc = doctor_binary(d, text_ends(path, " (deleted)") ? exe : path, err);
-    if (!rc && launch_is_python(path))
-        doctor_add(d, "Python of a process", DOCTOR_WELL, "", "",
-                   "its frames can be read from outside");
+    int rc = examine_file(d, text_ends(path, " (deleted)") ? exe : path, file, sizeof file, err);
+    if (!rc)
+        doctor_python_process(d, pid);
     return rc;
 }

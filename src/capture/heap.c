@@ -87,6 +87,8 @@ void heaps_on_heap(struct heaps *h, struct agents_process *p)
         return;
     }
     *vector_push(&h->images) = m;
+    if (h->level)
+        heap_view_set_level(m->view, h->level);
     if (h->pause_new)
         heap_view_pause(m->view, m->paused = true);
 }
@@ -329,6 +331,7 @@ void heaps_on_process_end(struct heaps *h, struct agents_process *p)
         return;
     if (m->view)
         image_write(h, m);
+    h->cost += m->view ? heap_view_cost(m->view) : 0;
     for (size_t i = 0; i < h->images.len; i++)
         if (h->images.data[i] == m) {
             h->images.data[i] = h->images.data[--h->images.len];

@@ -39,6 +39,10 @@ void heaps_finish(struct heaps *h);
 void heaps_tell(struct heaps *h);
 /* Who holds what now, as an event of its own, whose name is put into `name`. How many processes. */
 size_t heaps_snapshot(struct heaps *h, pid_t pid, char name[32], uint64_t *bytes);
+/* Samples of sampled mode 2^level times as far apart as was asked for, in all processes. */
+void heaps_set_level(struct heaps *h, uint32_t level);
+/* ns that the agents have spent on samples of the heap so far. */
+uint64_t heaps_cost(const struct heaps *h);
 /* Allocations are not recorded any more, or again; frees are all the same. How many processes. */
 size_t heaps_pause(struct heaps *h, pid_t pid, bool pause);
 size_t heaps_running(const struct heaps *h, pid_t pid); /* processes that are recorded */

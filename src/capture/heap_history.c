@@ -107,13 +107,14 @@ static uint64_t least_of_class(uint32_t bucket)
 /* In sampled mode a class counts its samples: each stands for as many as were likely passed over,
  * one of `size` bytes being taken with probability 1 - exp(-size / interval), nearly their ratio
  * where that is small. */
-static uint64_t of_class(const struct heap_summary *mode, uint32_t bucket, uint64_t count)
+static uint64_t of_class(const struct heap_summary *mode, uint32_t level, uint32_t bucket,
+                         uint64_t count)
 {
     uint64_t size = least_of_class(bucket) * 3 / 2;
     size = size ? size : 8;
-    if (mode->mode != HEAP_SAMPLED || size >= mode->interval)
+    if (mode->mode != HEAP_SAMPLED || size >= mode->interval << level)
         return count;
-    return count * mode->interval / size;
+    return count * (mode->interval << level) / size;
 }
 
 struct detail {
@@ -128,12 +129,13 @@ static void write_sizes(void *context, const struct heap_sums *s)
     const struct heap_seen *seen = seen_of(d->image, s->cell);
     for (uint32_t i = 0; i < HEAP_SIZES; i++)
         if (s->sizes[i] && seen->stack)
-            writer_detail(d->heaps->session->writer,
-                          &(struct writer_detail){.kind = DETAIL_SIZE,
-                                                  .thread = heap_image_thread(d->image, s->thread),
-                                                  .stack = seen->stack - 1,
-                                                  .key = least_of_class(i),
-                                                  .count = of_class(&d->mode, i, s->sizes[i])});
+            writer_detail(
+                d->heaps->session->writer,
+                &(struct writer_detail){.kind = DETAIL_SIZE,
+                                        .thread = heap_image_thread(d->image, s->thread),
+                                        .stack = seen->stack - 1,
+                                        .key = least_of_class(i),
+                                        .count = of_class(&d->mode, s->level, i, s->sizes[i])});
 }
 
 static void write_released(void *context, const struct heap_released *r)

@@ -87,6 +87,8 @@ struct heaps {
     uint64_t last_tick;
     unsigned snapshots;
     bool pause_new; /* of the tree, so of who comes later as well */
+    uint32_t level; /* see heaps_set_level */
+    uint64_t cost;  /* of processes that have ended */
     uint64_t first, next_history;
     uint64_t marked;  /* time of the latest mark */
     uint64_t highest; /* live bytes at a point of the history */

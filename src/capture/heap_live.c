@@ -41,6 +41,21 @@ uint32_t heap_image_tell(struct heaps *h, struct heap_image *m, const struct hea
     return t->stack;
 }
 
+void heaps_set_level(struct heaps *h, uint32_t level)
+{
+    h->level = level;
+    for (size_t i = 0; i < h->images.len; i++)
+        heap_view_set_level(h->images.data[i]->view, level);
+}
+
+uint64_t heaps_cost(const struct heaps *h)
+{
+    uint64_t sum = h->cost;
+    for (size_t i = 0; i < h->images.len; i++)
+        sum += heap_view_cost(h->images.data[i]->view);
+    return sum;
+}
+
 struct telling {
     struct heaps *heaps;
     struct heap_image *image;

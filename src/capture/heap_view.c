@@ -30,6 +30,12 @@ void heap_view_pause(struct heap_view *v, bool pause)
         __atomic_fetch_and(&h->paused, ~(uint32_t)HEAP_PAUSED, __ATOMIC_RELAXED);
 }
 
+void heap_view_set_level(struct heap_view *v, uint32_t level)
+{
+    struct heap_header *h = (struct heap_header *)(uintptr_t)v->base;
+    __atomic_store_n(&h->level, level, __ATOMIC_RELAXED);
+}
+
 int heap_view_new(const void *base, size_t size, struct heap_view **out, struct error *err)
 {
     struct heap_header h;
@@ -145,6 +151,7 @@ static bool sums_read(struct heap_view *v, uint32_t index, uint32_t tree_epoch,
                            .thread = c.thread < HEAP_THREADS ? c.thread : 0,
                            .stack = c.stack,
                            .kind = c.kind,
+                           .level = c.level < HEAP_LEVEL_MAX ? c.level : HEAP_LEVEL_MAX,
                            .allocations = scaled(v, c.allocations),
                            .bytes = c.bytes,
                            .live_blocks = scaled(v, less(c.allocations, c.frees + c.foreign_frees)),
@@ -245,6 +252,15 @@ size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * 
     memcpy(words, v->base + v->layout.frames + first * 8, 2u * s.python * sizeof *words);
     *whole = s.python_whole;
     return s.python;
+}
+
+uint64_t heap_view_cost(struct heap_view *v)
+{
+    const struct heap_slot *slots = (const struct heap_slot *)(v->base + v->layout.threads);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < heap_view_threads(v); i++)
+        sum += load(&slots[i].cost);
+    return sum;
 }
 
 /* What a thread counted; returns how often it mapped something. */

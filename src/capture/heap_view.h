@@ -36,6 +36,7 @@ struct heap_summary {
 struct heap_sums {
     uint32_t cell, thread, stack; /* thread 0: not known which */
     enum heap_kind kind;
+    uint32_t level; /* of sampled mode, see wire/heap.h */
     uint64_t allocations, bytes;
     uint64_t live_blocks, live;
     uint64_t peak, tree_peak; /* bytes held then */
@@ -91,6 +92,10 @@ size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * 
 /* Tells the agent; the view's memory must be writable then. */
 void heap_view_leave(struct heap_view *v); /* see HEAP_LEAVING */
 void heap_view_pause(struct heap_view *v, bool pause);
+void heap_view_set_level(struct heap_view *v, uint32_t level); /* see heap_header.level */
+
+/* ns that the agent has spent on samples, in all threads so far. */
+uint64_t heap_view_cost(struct heap_view *v);
 
 int64_t heap_view_told(const struct heap_view *v); /* its share of heap_tree.total */
 /* Whether it was in the sum that made the tree's `peak`; one that was killed always was. */

@@ -13,6 +13,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/beside.h"
 #include "capture/heap.h"
 #include "capture/inject.h"
 #include "capture/python.h"
@@ -40,27 +41,9 @@ struct inside {
     uint64_t gone;     /* frames of Python code that was not to be had */
 };
 
-/* Where libsonde.so is from where sonde is: in the build folder, and installed. */
-static const char *const places[] = {"../agent/libsonde.so", "../lib/sonde/libsonde.so",
-                                     "../lib/x86_64-linux-gnu/sonde/libsonde.so",
-                                     "../lib64/sonde/libsonde.so"};
-
 static int find_library(char *out, size_t size, struct error *err)
 {
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n < 0)
-        return error_errno(err, FAULT_SYSTEM, "cannot tell where sonde itself is");
-    self[n] = 0;
-    *strrchr(self, '/') = 0;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char path[PATH_MAX + 64];
-        snprintf(path, sizeof path, "%s/%s", self, places[i]);
-        if (access(path, R_OK) == 0 && realpath(path, out) && strlen(out) < size)
-            return 0;
-    }
-    return error_set(err, FAULT_SYSTEM,
-                     "libsonde.so, which sonde needs for this, is not beside it");
+    return beside_find("agent", "libsonde.so", out, size, err);
 }
 
 /* Nothing can be preloaded into a program that asks for no loader, and little done with a libc that
@@ -408,6 +391,7 @@ static void write_queued(struct session *s, const struct queued *q)
                                                k->native, k->interrupted, k->native_whole);
     stack = stacks_add_kernel(&s->stacks, stack, q->kernel, q->kernel_count);
     writer_sample(s->writer, s->event[s->inside->event], q->time, th->id, stack, q->value);
+    s->target_cpu += q->value;
 }
 
 void inside_write(struct session *s, uint64_t until)
@@ -497,7 +481,9 @@ static void on_refused(void *context, pid_t pid, const char *why)
 
 static void on_round(void *context, struct agents_process *p)
 {
-    struct cover *c = cover_of(context, p->pid, p->pid);
+    struct session *s = context;
+    struct cover *c = cover_of(s, p->pid, p->pid);
+    s->agents_cost += p->cost;
     if (c && ((p->flags & IN_PART) || p->threads_refused))
         c->in_part = true;
 }
@@ -528,8 +514,11 @@ void inside_collect(struct session *s)
     uint64_t now = clock_now();
     if (s->traces)
         traces_tick(s->traces);
-    if (s->heaps)
+    if (s->heaps) {
+        uint64_t before = s->budget ? clock_own_cpu() : 0;
         heaps_tick(s->heaps, now);
+        s->heap_own += s->budget ? clock_own_cpu() - before : 0;
+    }
 }
 
 void inside_finish(struct session *s)

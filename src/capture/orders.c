@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "capture/agents.h"
 #include "capture/heap.h"
 #include "capture/session_internal.h"
 #include "wire/session.h"
@@ -159,9 +160,11 @@ static void set_rate(struct session *s, const char *rest, struct text *answer)
     bool all = perf_set_rate(s->perf, rate);
     s->rate = rate;
     text_format(answer, "ok %lu samples a second of CPU time%s", rate,
-                all ? "" : " in what starts from now on; what runs already keeps its rate");
+                all ? "" : " are more than this session can take: it goes on with what it began");
     if (s->agents)
-        text_add(answer, "; Python keeps its own");
+        agents_set_interval(s->agents, SECOND / rate);
+    if (s->budget)
+        text_add(answer, "; the budget may change that");
 }
 
 static void put_process(void *context, struct process *p)

@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "capture/perf_internal.h"
 
@@ -38,6 +39,12 @@ void perf_sample(struct perf *p, bool on)
             ioctl(p->fds.data[i].fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+/* A clock of each task keeps its period: an inherited one could not be changed. */
+static bool is_fixed(const struct perf *p, int event)
+{
+    return p->options.event[event].timed && !(p->filter && event == p->clock);
+}
+
 bool perf_set_rate(struct perf *p, uint64_t rate)
 {
     bool all = true;
@@ -46,12 +53,38 @@ bool perf_set_rate(struct perf *p, uint64_t rate)
         if (event < 0 || event >= (int)p->options.events || !p->options.event[event].by_rate)
             continue;
         const struct event *e = &p->options.event[event];
-        uint64_t value = e->timed ? event_period(e, rate) : rate;
-        all &= p->filter && event == p->clock;
+        uint64_t period = event_period(e, rate);
+        if (is_fixed(p, event)) {
+            all &= rate <= p->options.rate;
+            p->thin = period;
+            continue;
+        }
+        uint64_t value = e->timed ? period : rate;
         ioctl(p->fds.data[i].fd, PERF_EVENT_IOC_PERIOD, &value);
     }
-    p->options.rate = rate;
+    if (p->filter) {
+        uint64_t period = event_period(&p->options.event[p->clock], rate);
+        *vector_push(&p->periods) = (struct perf_period){.since = clock_now(), .period = period};
+    }
     return all;
+}
+
+uint64_t perf_weigh(struct perf *p, int event, const struct perf_record *r)
+{
+    if (event >= (int)p->options.events || !p->options.event[event].timed ||
+        !p->options.event[event].by_rate)
+        return r->period;
+    if (!is_fixed(p, event)) {
+        size_t i = p->periods.len;
+        while (i > 0 && p->periods.data[i - 1].since > r->time)
+            i--;
+        return i ? p->periods.data[i - 1].period : r->period;
+    }
+    if (r->period >= p->thin)
+        return r->period;
+    /* One in thin / period, by chance, so that nothing can be in step with it. */
+    p->random = p->random * 6364136223846793005u + 1442695040888963407u;
+    return (double)(p->random >> 11) * 0x1p-53 * (double)p->thin < (double)r->period ? p->thin : 0;
 }
 
 const struct perf_ability *perf_ability(const struct perf *p)
@@ -185,6 +218,7 @@ void perf_free(struct perf *p)
     vector_release(&p->cpus);
     vector_release(&p->fds);
     vector_release(&p->poll);
+    vector_release(&p->periods);
     map_release(&p->ids);
     free(p);
 }

@@ -58,9 +58,12 @@ void perf_enable(struct perf *p);
 void perf_disable(struct perf *p);
 /* Samples only: word of tasks and mappings goes on coming. */
 void perf_sample(struct perf *p, bool on);
-/* Another rate for the events that have one, from now on. False if tasks that run already keep the
- * old one: the kernel changes it for those alone that start later. */
+/* Another rate for the events that have one, from now on. Where each task has its own clock, the
+ * kernel goes on as before and perf_weigh lets fewer samples through; false if more are wanted than
+ * it takes. */
 bool perf_set_rate(struct perf *p, uint64_t rate);
+/* What a sample stands for, in the unit of its event; 0: for nothing, it is one too many. */
+uint64_t perf_weigh(struct perf *p, int event, const struct perf_record *r);
 const struct perf_ability *perf_ability(const struct perf *p);
 size_t perf_cpus(const struct perf *p); /* as many counts of CPU time come at a thread's end */
 

@@ -24,6 +24,11 @@ struct perf_fd {
     int event; /* see perf_event_of, or one of the two below */
 };
 
+/* The clock's period since then. The kernel goes on telling the first one after a change. */
+struct perf_period {
+    uint64_t since, period;
+};
+
 struct perf {
     struct perf_options options;
     struct perf_ability ability;
@@ -35,7 +40,10 @@ struct perf {
     uint64_t malformed;
     struct tree_filter *filter; /* the clock is that of the CPUs, kept to the tree; or NULL */
     bool tried_filter;
-    int clock;       /* index of the event that it stands for */
+    int clock;                          /* index of the event that it stands for */
+    VECTOR(struct perf_period) periods; /* that it was changed to, in order of time */
+    uint64_t thin; /* without a filter: ns that a sample of a clock shall stand for, 0: as it is */
+    uint64_t random;
     bool tells_lost; /* the kernel counts what it could not deliver, event by event */
 };
 

@@ -156,6 +156,8 @@ int limits_prepare(struct limits *l, struct error *err)
                              "--cpu-limit needs a control group, and this user cannot make one "
                              "here: run as root, or use --cpus to bind it to some CPUs");
     }
+    if (l->bound_to)
+        text_format(told, "the command was bound to CPUs %s\n", l->bound_to);
     if (l->nice_given)
         text_format(told, "the command ran with nice %d\n", l->nice);
     return 0;

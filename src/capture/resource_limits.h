@@ -16,8 +16,9 @@
 struct limits {
     int nice; /* -20 to 19 */
     bool nice_given;
-    uint64_t memory; /* bytes; 0: none */
-    double cpus;     /* how many CPUs' time: 0.5 is half of one; 0: none */
+    const char *bound_to; /* the list of CPUs that launch binds it to, for the sentence; or NULL */
+    uint64_t memory;      /* bytes; 0: none */
+    double cpus;          /* how many CPUs' time: 0.5 is half of one; 0: none */
 
     char groups[2][256]; /* folders that were made, "" for none */
     bool own_memory;     /* each process bound by itself */

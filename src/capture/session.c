@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/budget.h"
 #include "capture/control.h"
 #include "capture/exits.h"
 #include "capture/heap.h"
@@ -76,7 +77,8 @@ static void declare_events(struct session *s)
     for (size_t i = 0; i < p->events; i++) {
         const struct event *e = &p->event[i];
         /* Timers inside follow the kernel's tick: each sample says how long it stands for. */
-        uint64_t period = s->perf ? event_period(e, p->rate) : 0;
+        bool varies = !s->perf || s->options->budget > 0;
+        uint64_t period = varies ? 0 : event_period(e, p->rate);
         s->event[i] = writer_event(s->writer, e->name, e->unit, period);
     }
     if (p->wall && !s->perf)
@@ -372,6 +374,8 @@ static void note_limits(struct session *s)
         text_add(&t, " that --timeout gave it");
         writer_note(s->writer, NOTE_WARNING, t.data);
         text_release(&t);
+    } else if (s->options->timeout) {
+        writer_note(s->writer, NOTE_INFO, "the command ended before --timeout would have ended it");
     }
     if (!l)
         return;
@@ -389,6 +393,8 @@ static void do_chores(struct session *s, uint64_t now)
     report_progress(s, now);
     pythons_tick(s, now);
     resident_tick(s->resident, s, now);
+    if (s->budget)
+        budget_tick(s->budget, now);
     if (now - s->last_flush >= (s->options->live ? SECOND / 2 : SECOND)) {
         s->last_flush = now;
         tasks_retire(&s->tasks, now - SECOND);
@@ -420,6 +426,8 @@ static bool is_over(const struct session *s, uint64_t now)
 static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
 {
     uint64_t now = clock_now(), timeout = inside_traces(s) ? POLL_TRACE_MS : POLL_MS;
+    if (s->budget && !inside_traces(s))
+        timeout *= budget_pace(s->budget);
     if (s->options->timeout && timeout > 10)
         timeout = 10;
     if (s->options->duration) {
@@ -494,9 +502,21 @@ static void write_ending(struct session *s)
         writer_note(s->writer, NOTE_INFO, "recording was stopped before the program ended");
 }
 
+/* The way that was taken where the best one was closed; the notes of the recording tell more. */
+static const char *way_taken(const struct session *s)
+{
+    if (!s->perf)
+        return "perf events are refused here, so it was sampled by timers inside the processes";
+    if (!perf_ability(s->perf)->kernel && !s->options->perf.no_kernel)
+        return "this user may not see the kernel's side, so only the programs' own was recorded";
+    return NULL;
+}
+
 static void finish(struct session *s)
 {
     uint64_t end = clock_now();
+    if (s->budget)
+        budget_stop(s->budget, end);
     if (s->perf) {
         perf_disable(s->perf);
         collect_all(s, UINT64_MAX);
@@ -509,6 +529,8 @@ static void finish(struct session *s)
     collect_finish(s, end);
     write_ending(s);
     note_limits(s);
+    if (s->budget)
+        budget_tell(s->budget);
     if (!s->options->no_symbols)
         session_symbolize(s);
     write_cost(s);
@@ -519,6 +541,7 @@ static void finish(struct session *s)
     s->result->threads = s->tasks.all_threads;
     s->result->duration = end - s->start;
     s->result->bytes = writer_bytes(s->writer);
+    s->result->instead = way_taken(s);
 }
 
 static int begin(struct session *s, struct error *err)
@@ -569,6 +592,7 @@ static void open_control(struct session *s)
 static void release(struct session *s)
 {
     control_free(s->control);
+    budget_free(s->budget);
     perf_free(s->perf);
     inside_close(s);
     pythons_free(s->pythons);
@@ -593,6 +617,7 @@ int session_run(const struct session_options *o, struct session_result *r, struc
         open_control(&s);
         if (o->begun)
             o->begun(o->begun_context);
+        s.budget = o->budget > 0 ? budget_new(&s) : NULL;
         collect(&s);
         finish(&s);
         rc = writer_free(s.writer, true, s.start + r->duration, err);

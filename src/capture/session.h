@@ -41,6 +41,7 @@ struct session_options {
     uint64_t rss_rate;                /* looks at resident memory a second, 0 for none */
     uint64_t duration;                /* ns, 0 for none */
     uint64_t timeout;                 /* ns after which the command is ended, 0 for never */
+    double budget;                    /* % of the target's CPU time to keep to, 0 for none */
     bool no_symbols;
     bool no_python; /* look at interpreters from outside, as at any program */
     bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */
@@ -67,6 +68,7 @@ struct session_result {
     size_t processes, threads;
     uint64_t duration;
     uint64_t bytes;
+    const char *instead; /* what could not be had here, and was done in its place; or NULL */
 };
 
 int session_run(const struct session_options *o, struct session_result *r, struct error *err);

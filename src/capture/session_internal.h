@@ -43,6 +43,10 @@ struct session {
     bool begun;        /* the command runs: what went before was ours; always so when attached */
     bool stop;
     struct control *control; /* or NULL */
+    struct budget *budget;   /* or NULL */
+    uint64_t target_cpu;     /* ns that samples of a clock stand for */
+    uint64_t agents_cost;    /* ns that the agents have spent sampling, so far */
+    uint64_t heap_own;       /* CPU ns of ours that went to looking at heaps, with a budget */
     uint64_t rate;           /* as it is now */
     bool cpu_off;            /* sampling was stopped */
 };

@@ -10,10 +10,16 @@
 
 struct doctor_options {
     bool json;
+    const char *redis;
 };
 
 static const struct option options[] = {
-    {"json", 0, OPTION_FLAG_AT(struct doctor_options, json), .help = "JSON."}, {0}};
+    {"json", 0, OPTION_FLAG_AT(struct doctor_options, json), .help = "JSON."},
+    {"redis", 0, OPTION_TEXT_AT(struct doctor_options, redis), .placeholder = "HOST:PORT",
+     .help = "Which Redis to look for."},
+    {0}};
+
+static const struct doctor_options defaults = {.redis = "127.0.0.1:6379"};
 
 static const struct view_column columns[] = {
     {"subject", "what", VIEW_TEXT},
@@ -71,6 +77,7 @@ static int run(struct invocation *inv)
     struct doctor d = {0};
     struct view v;
     doctor_machine(&d);
+    doctor_redis(&d, o->redis);
     int rc = inv->argc ? examine(&d, inv->argv[0], &inv->error) : 0;
     if (!rc) {
         view_init(&v, "doctor", "", "findings");
@@ -95,11 +102,13 @@ const struct command command_doctor = {
     .summary = "Tell what works here, why not, and what would help",
     .usage = "[OPTION]... [PID|PROGRAM]",
     .description =
-        "Looks at what sonde needs: perf events, the PMU, ptrace, BPF, control groups, valgrind; "
-        "and, of a program or process, its names, lines, stacks, linking and rights. For each "
+        "Looks at what sonde needs: perf events, the PMU, capabilities, ptrace, BPF, control "
+        "groups, valgrind, a Redis; and, of a program or process, its names, lines, stacks, "
+        "linking, rights, and which Python it is. For each "
         "shortfall it says what sonde will do in its place, and what would enable better.",
     .options = options,
     .options_size = sizeof(struct doctor_options),
+    .defaults = &defaults,
     .operands_max = 1,
     .operand = "TARGET",
     .examples = examples,

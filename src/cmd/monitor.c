@@ -18,6 +18,7 @@
 #include "monitor/record.h"
 #include "monitor/screen.h"
 #include "monitor/tables.h"
+#include "monitor/traffic.h"
 
 #define SECOND 1000000000ull
 
@@ -28,7 +29,8 @@ struct monitor_options {
     const char *filter, *record;
 };
 
-static const char *const sorts[] = {"cpu", "memory", "time", "io", "faults", "pid", "name", NULL};
+static const char *const sorts[] = {"cpu", "memory", "time", "io", "faults",
+                                    "pid", "name",   "net",  NULL};
 
 static const struct option options[] = {
     {"once", '1', OPTION_FLAG_AT(struct monitor_options, once),
@@ -298,6 +300,7 @@ static int run(struct invocation *inv)
         return rc;
     sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
     watch_init(&m.watch, o->threads);
+    m.watch.traffic = table ? NULL : traffic_new();
     struct screen_options how = {.rows = m.choice,
                                  .interval = o->interval,
                                  .out = stdout,

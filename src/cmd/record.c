@@ -108,6 +108,8 @@ static void say_result(const char *output, const struct session_result *r)
     text_add(&t, "; the recording is ");
     text_add_printable(&t, output);
     fprintf(stderr, "%s\n", t.data);
+    if (r->instead)
+        fprintf(stderr, "sonde: %s; `sonde doctor` tells what would enable better\n", r->instead);
     text_release(&t);
 }
 
@@ -186,6 +188,9 @@ int record(const struct record_options *o, struct session_options *session, cons
 {
     *result = (struct session_result){0};
     session->perf.rate = o->rate;
+    session->budget = o->budget;
+    if (o->budget > 0 && session->heap == HEAP_EXACT)
+        session->heap = HEAP_SAMPLED; /* all that can be had more or less of */
     session->perf.wall = o->wall || o->waiting;
     session->gil = o->gil;
     session->waiting = o->waiting;

@@ -9,6 +9,7 @@ struct record_options {
     const char *output, *html;
     struct option_list events;
     uint64_t rate, duration;
+    double budget;
     bool force, wall, kernel, symbols, debuginfod, quiet, gil, waiting, native, samples;
     uint64_t rss_rate;
     bool live;
@@ -47,6 +48,17 @@ struct record_options {
          .max = 10000,                                                                             \
          .group = "What to record",                                                                \
          .help = "Samples a second of CPU time."},                                                 \
+        {"budget",                                                                                 \
+         0,                                                                                        \
+         OPTION_PERCENT_AT(type, at.budget),                                                       \
+         .placeholder = "PERCENT",                                                                 \
+         .low = 0.01,                                                                              \
+         .high = 100,                                                                              \
+         .group = "What to record",                                                                \
+         .default_text = "none",                                                                   \
+         .help = "Keep to this share of the CPU time that the target uses, such as 1%: fewer "     \
+                 "samples are taken, of CPU and heap (which is sampled then), as it turns out to " \
+                 "need; the report says what was given up."},                                      \
         {"event",                                                                                  \
          'e',                                                                                      \
          OPTION_LIST_AT(type, at.events),                                                          \

@@ -131,6 +131,7 @@ static int record_to(struct invocation *inv, struct session_options *session,
 static int take_limits(const struct run_options *o, struct limits *l, struct error *err)
 {
     char *end;
+    l->bound_to = o->cpus;
     l->memory = o->memory_limit;
     l->cpus = o->cpu_limit;
     if (o->nice) {

@@ -46,6 +46,9 @@ static int compare(const struct watch_task *a, const struct watch_task *b, enum 
     case LISTING_BY_NAME:
         c = strcmp(a->name, b->name);
         break;
+    case LISTING_BY_NET:
+        c = compare_number(a->net_in + a->net_out, b->net_in + b->net_out);
+        break;
     case LISTING_BY_PID:
     case LISTING_SORTS:
         break;

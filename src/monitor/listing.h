@@ -12,6 +12,7 @@ enum listing_sort {
     LISTING_BY_FAULTS,
     LISTING_BY_PID,
     LISTING_BY_NAME,
+    LISTING_BY_NET,
     LISTING_SORTS
 };
 

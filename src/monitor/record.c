@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "recording/writer.h"
 
-enum curve { CPU, RSS, PSS, READ, WRITTEN, FAULTS, CURVES };
+enum curve { CPU, RSS, PSS, READ, WRITTEN, FAULTS, RECEIVED, SENT, CURVES };
 
 static const struct {
     const char *name;
@@ -20,7 +20,9 @@ static const struct {
                    {"pss", UNIT_BYTES},
                    {"disk read/s", UNIT_BYTES},
                    {"disk written/s", UNIT_BYTES},
-                   {"faults/s", UNIT_COUNT}};
+                   {"faults/s", UNIT_COUNT},
+                   {"net in/s", UNIT_BYTES},
+                   {"net out/s", UNIT_BYTES}};
 
 struct recorded {
     pid_t pid;
@@ -101,9 +103,10 @@ static struct recorded *begin(struct watch_record *r, const struct watch_task *t
 static void add_points(struct watch_record *r, const struct recorded *p, const struct watch_task *t,
                        uint64_t now)
 {
-    const double value[CURVES] = {t->cpu_rate * 1000, (double)t->rss, (double)t->pss,
-                                  t->read_rate,       t->write_rate,  t->fault_rate};
-    const bool known[CURVES] = {true, true, t->memory_known, t->io_known, t->io_known, true};
+    const double value[CURVES] = {t->cpu_rate * 1000, (double)t->rss, (double)t->pss, t->read_rate,
+                                  t->write_rate,      t->fault_rate,  t->net_in,      t->net_out};
+    const bool known[CURVES] = {true,        true, t->memory_known, t->io_known,
+                                t->io_known, true, t->net_known,    t->net_known};
     for (size_t i = 0; i < CURVES; i++)
         if (known[i])
             writer_point(r->writer, p->series[i], now, (int64_t)(value[i] + 0.5));

@@ -119,7 +119,7 @@ static void on_switch(struct screen *s, int key)
 
 static void on_key(struct screen *s, int key)
 {
-    static const char sorts[] = "PMTIF#N"; /* in the order of enum listing_sort */
+    static const char sorts[] = "PMTIF#NW"; /* in the order of enum listing_sort */
     const char *sort = key > 0 && key < 128 ? strchr(sorts, key) : NULL;
     *s->message = 0;
     if (on_move(s, key))

@@ -1,5 +1,6 @@
 /* What the monitor does for its user: signals, priorities, CPUs, and pages beside the processes. */
 #include <curses.h>
+#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -59,11 +60,43 @@ static void send_signal(struct screen *s, const struct watch_task *t)
         return;
     }
     /* The number may be another's by now. */
-    const struct watch_task *now = watch_find(s->watch, t->pid, t->tid);
-    bool failed = now != t || kill(t->pid, (int)number) < 0;
+    bool gone = watch_find(s->watch, t->pid, t->tid) != t;
+    errno = ESRCH;
+    bool failed = gone || kill(t->pid, (int)number) < 0;
     char what[32];
     snprintf(what, sizeof what, "signal %ld", number);
     tell(s, t, what, failed);
+}
+
+/* What is asked of a process is for all its threads. True if it failed; errno is the first one's.
+ */
+static bool for_threads(const struct watch_task *t, bool (*set)(pid_t tid, const void *to),
+                        const void *to)
+{
+    char path[64];
+    bool failed = set(t->tid, to);
+    int why = errno;
+    snprintf(path, sizeof path, "/proc/%d/task", t->pid);
+    DIR *d = t->pid == t->tid ? opendir(path) : NULL;
+    for (struct dirent *e; d && (e = readdir(d));) {
+        pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+        if (tid > 0 && tid != t->tid)
+            set(tid, to);
+    }
+    if (d)
+        closedir(d);
+    errno = why;
+    return failed;
+}
+
+static bool set_nice(pid_t tid, const void *to)
+{
+    return setpriority(PRIO_PROCESS, (id_t)tid, *(const int *)to) < 0;
+}
+
+static bool set_cpus(pid_t tid, const void *to)
+{
+    return sched_setaffinity(tid, sizeof(cpu_set_t), to) < 0;
 }
 
 void screen_act(struct screen *s)
@@ -82,12 +115,12 @@ void screen_act(struct screen *s)
         send_signal(s, t);
     } else if (what == PROMPT_NICE) {
         if (read_number(s->answer, -20, 19, &number))
-            tell(s, t, "nice", setpriority(PRIO_PROCESS, (id_t)t->tid, (int)number) < 0);
+            tell(s, t, "nice", for_threads(t, set_nice, &(int){(int)number}));
         else
             snprintf(s->message, sizeof s->message, "nice is a number from -20 to 19");
     } else if (what == PROMPT_CPUS) {
         if (read_cpus(s->answer, &cpus))
-            tell(s, t, "CPUs", sched_setaffinity(t->tid, sizeof cpus, &cpus) < 0);
+            tell(s, t, "CPUs", for_threads(t, set_cpus, &cpus));
         else
             snprintf(s->message, sizeof s->message, "CPUs are numbers such as 0,2-3");
     }
@@ -160,7 +193,7 @@ void screen_show_help(struct screen *s)
     text_add(&s->page,
              "Keys\n\n"
              "  up down pgup pgdn home end   move\n"
-             "  P M T I F N                  sort by CPU, memory, time, I/O, faults, name\n"
+             "  P M T I F N W                sort by CPU, memory, time, I/O, faults, name, net\n"
              "  t                            tree or list\n"
              "  H                            threads too, or processes alone\n"
              "  K                            the kernel's threads too\n"

@@ -10,7 +10,7 @@
 #define HEAD_LINES 5
 
 const char *const screen_sorts[LISTING_SORTS] = {"cpu",    "memory", "time", "io",
-                                                 "faults", "pid",    "name"};
+                                                 "faults", "pid",    "name", "net"};
 
 static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
@@ -142,6 +142,21 @@ static void add_write(struct text *t, const struct watch_task *k)
 {
     add_io(t, k, k->write_rate);
 }
+static void add_net(struct text *t, const struct watch_task *k, double v)
+{
+    if (k->net_known)
+        text_add_bytes(t, (uint64_t)(v + 0.5));
+    else
+        text_add(t, "-");
+}
+static void add_in(struct text *t, const struct watch_task *k)
+{
+    add_net(t, k, k->net_in);
+}
+static void add_out(struct text *t, const struct watch_task *k)
+{
+    add_net(t, k, k->net_out);
+}
 static void add_faults(struct text *t, const struct watch_task *k)
 {
     text_add_count(t, (uint64_t)(k->fault_rate + 0.5));
@@ -165,9 +180,10 @@ static void add_history(struct text *t, const struct watch_task *k)
 
 static const struct column columns[] = {
     {"cpu%", 6, 0, add_cpu},           {"RSS", 10, 0, add_rss},
-    {"PSS", 10, 110, add_pss},         {"swap", 10, 150, add_swap},
+    {"PSS", 10, 110, add_pss},         {"swap", 10, 170, add_swap},
     {"read/s", 10, 100, add_read},     {"write/s", 10, 100, add_write},
-    {"faults/s", 9, 130, add_faults},  {"switch/s", 9, 140, add_switches},
+    {"in/s", 10, 145, add_in},         {"out/s", 10, 145, add_out},
+    {"faults/s", 9, 130, add_faults},  {"switch/s", 9, 160, add_switches},
     {"time", 9, 0, add_time},          {"thr", 5, 90, add_threads},
     {"history", 11, 120, add_history}, {"user", 9, 80, add_user},
 };

@@ -99,6 +99,8 @@ enum {
     SWAP,
     READ,
     WRITTEN,
+    RECEIVED,
+    SENT,
     FAULTS,
     SWITCHES,
     TIME,
@@ -123,6 +125,8 @@ static const struct view_column process_columns[COLUMNS] = {
     [SWAP] = {.id = "swap", .heading = "swap", .kind = VIEW_BYTES, .from_width = 130},
     [READ] = {.id = "read_rate", .heading = "read/s", .kind = VIEW_BYTES, .from_width = 100},
     [WRITTEN] = {.id = "write_rate", .heading = "write/s", .kind = VIEW_BYTES, .from_width = 100},
+    [RECEIVED] = {.id = "net_in_rate", .heading = "in/s", .kind = VIEW_BYTES, .from_width = 150},
+    [SENT] = {.id = "net_out_rate", .heading = "out/s", .kind = VIEW_BYTES, .from_width = 150},
     [FAULTS] = {.id = "fault_rate", .heading = "faults/s", .kind = VIEW_COUNT, .from_width = 120},
     [SWITCHES] = {.id = "switch_rate",
                   .heading = "switches/s",
@@ -162,6 +166,10 @@ static void fill(struct view_section *s, struct view_value *cell, const struct w
     if (t->io_known) {
         cell[READ] = amount(t->read_rate);
         cell[WRITTEN] = amount(t->write_rate);
+    }
+    if (t->net_known) {
+        cell[RECEIVED] = amount(t->net_in);
+        cell[SENT] = amount(t->net_out);
     }
     cell[FAULTS] = amount(t->fault_rate);
     cell[SWITCHES] = amount(t->switch_rate);

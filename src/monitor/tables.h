@@ -15,7 +15,7 @@ void tables_mounts(struct view *v);
 /* Of the processes in `rows`. */
 int tables_files(struct view *v, const struct listing *rows, struct error *err);
 /* Sockets on one local port (0: any), or held by the processes in `rows` (NULL: by anyone).
- * Returns how many there are. */
+ * Returns how many there are that somebody may hold. */
 size_t tables_sockets(struct view *v, const struct watch *w, const struct listing *rows,
                       uint64_t port, bool listening_only);
 const char *tables_user(uid_t user); /* its name; holds until the next call */

@@ -160,7 +160,7 @@ size_t tables_sockets(struct view *v, const struct watch *w, const struct listin
         }
         if (!n && !rows) {
             add_socket(s, w, e, 0);
-            count++;
+            count += e->inode != 0; /* else only the kernel still waits for last packets */
         }
     }
     sockets_release(&sockets);

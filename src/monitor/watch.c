@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "monitor/machine.h"
+#include "monitor/traffic.h"
 
 #define SECOND 1e9
 #define OPEN_MAX_OURS 4096 /* stat files that stay open */
@@ -259,6 +260,8 @@ void watch_look(struct watch *w)
     if (w->tasks.len)
         qsort(w->tasks.data, w->tasks.len, sizeof *w->tasks.data, by_number);
     machine_look(w);
+    if (w->traffic)
+        traffic_look(w->traffic, w);
     add_history(w->machine.cpu_history,
                 100 - 100 * w->machine.idle / (w->machine.cpus ? w->machine.cpus : 1));
     add_history(w->machine.memory_history,
@@ -326,4 +329,5 @@ void watch_release(struct watch *w)
         free_task(w->tasks.data[i]);
     vector_release(&w->tasks);
     map_release(&w->by_id);
+    traffic_free(w->traffic);
 }

@@ -36,6 +36,9 @@ struct watch_task {
     uint64_t look;                  /* the last one that saw it */
     uint64_t seen;                  /* when that was */
     int fd;                         /* of its stat file, or -1 */
+    /* Bytes a second over TCP; see traffic.h. */
+    bool net_known;
+    double net_in, net_out;
     /* watch_detail fills these in; unknown (false) where this user may not see them. */
     bool io_known, memory_known;
     uint64_t read, written; /* bytes from and to disks */
@@ -65,7 +68,8 @@ struct watch {
     VECTOR(struct watch_task *) tasks; /* in order of pid, then tid */
     struct map by_id;
     struct watch_machine machine;
-    uint64_t look, now; /* how many looks; when the last one was */
+    struct traffic *traffic; /* see traffic.h; NULL: not looked at. Released with the watch */
+    uint64_t look, now;      /* how many looks; when the last one was */
     struct watch_counts {
         uint64_t cpu[8]; /* as /proc/stat has them, ticks */
         uint64_t disk_read, disk_written, net_in, net_out;

@@ -48,6 +48,7 @@
 #define HEAP_MEMORY_MAX (1ull << 36)
 #define HEAP_MEMORY_DEFAULT (256ull << 20)
 #define HEAP_INTERVAL_DEFAULT (512u << 10)
+#define HEAP_LEVEL_MAX 16
 
 enum heap_mode { HEAP_OFF = 0, HEAP_EXACT = 1, HEAP_SAMPLED = 2 };
 
@@ -106,6 +107,7 @@ struct heap_header {
     /* Read by every call, written at new peaks alone. */
     uint32_t epoch __attribute__((aligned(64)));
     uint32_t paused; /* enum heap_pause: allocations are passed over, frees are not */
+    uint32_t level;  /* the collector's: samples are 2^level times `interval` apart from now on */
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
 
@@ -118,6 +120,7 @@ struct heap_slot {
     uint64_t allocations; /* generated; reallocations count as one and one free */
     uint64_t frees;
     uint64_t mappings; /* calls of mmap and the like, apart from allocations */
+    uint64_t cost;     /* ns spent on samples, of sampled mode */
 } __attribute__((aligned(64)));
 
 /* Entry 0 stands for all that found no room. Behind its addresses a stack has its Python frames,
@@ -148,7 +151,8 @@ struct heap_cell {
     uint64_t tree_held;
     uint32_t stack, thread; /* set at birth */
     uint32_t origin;
-    uint32_t kind; /* enum heap_kind */
+    uint16_t kind;  /* enum heap_kind */
+    uint16_t level; /* of its samples, set at birth */
     uint32_t sizes[HEAP_SIZES];
 } __attribute__((aligned(64)));
 

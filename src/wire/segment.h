@@ -85,10 +85,10 @@ struct segment_header {
     uint32_t modules_version;                     /* moves after each change of the table */
     uint32_t threads_refused;                     /* threads that found no slot or got no timer */
     struct segment_count unplaced[SEGMENT_KINDS]; /* of threads that had no slot */
-    uint32_t python;       /* major << 16 | minor << 8 | micro; 0: none (yet) */
-    int32_t python_fault;  /* why one that is there cannot be read, or 0 */
-    uint32_t python_lines; /* enum cpython_lines: of the tables in SEGMENT_CODE */
-    uint32_t spare;
+    uint32_t python;                       /* major << 16 | minor << 8 | micro; 0: none (yet) */
+    int32_t python_fault;                  /* why one that is there cannot be read, or 0 */
+    uint32_t python_lines;                 /* enum cpython_lines: of the tables in SEGMENT_CODE */
+    uint32_t wanted;                       /* the collector's: another interval, µs; 0: as asked */
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
     uint32_t exe_len;
     char comm[16];

@@ -1,5 +1,9 @@
 """`sonde doctor`: what it finds agrees with what then happens."""
 
+import socket
+import subprocess
+import threading
+
 import pytest
 
 from runs import run
@@ -14,6 +18,8 @@ def test_the_machine(sonde):
     counted = sonde("stat", "--json", "-o", "-", "-e", "cycles", "--", "true").json
     works = counted["sections"]["events"]["rows"][0]["value"] is not None
     assert (found["PMU"]["state"] == "well") == works
+    assert {"perf events", "PMU", "capabilities", "ptrace", "BPF", "seccomp", "container",
+            "control groups", "Redis"} <= set(found)
     for row in found.values():
         assert row["why"]
         assert row["state"] == "well" or (row["instead"] and row["cure"]), row
@@ -44,6 +50,50 @@ def test_programs(sonde, target, tmp_path):
     assert found["build-id"]["why"] == "none" and found["setuid"]["state"] == "limited"
     python = findings(sonde("doctor", "--json", "/usr/bin/python3"))
     assert "Python" in python
+
+
+def test_which_python(sonde, started):
+    """Its version is that which it tells itself, in the file and in a process."""
+    said = subprocess.run(["/usr/bin/python3", "-c", "import sys; print(sys.version.split()[0])"],
+                          capture_output=True, text=True, check=True).stdout.strip()
+    in_file = findings(sonde("doctor", "--json", "/usr/bin/python3"))["Python"]
+    assert f"CPython {said}," in in_file["why"] and in_file["state"] == "well"
+    process = started(["/usr/bin/python3", "-c", "print(1, flush=True); input()"],
+                      stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "1\n"
+    running = findings(sonde("doctor", "--json", process.pid))["Python"]
+    assert f"CPython {said}, with the layout of 3." in running["why"]
+    assert "Python" not in findings(sonde("doctor", "--json", "/bin/ls"))
+
+
+def test_a_redis_answers_or_not(sonde):
+    """Whoever answers PING as Redis does; nobody on a port that was just free; somebody mute."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        where = "127.0.0.1:%d" % server.getsockname()[1]
+
+        def answer(reply):
+            peer, _ = server.accept()
+            with peer:
+                assert peer.recv(100).upper().startswith(b"PING")
+                peer.sendall(reply)
+        for reply, state in ((b"+PONG\r\n", "well"), (b"-NOAUTH\r\n", "well"), (b"HTTP", "missing")):
+            thread = threading.Thread(target=answer, args=(reply,))
+            thread.start()
+            found = findings(sonde("doctor", "--json", "--redis", f"redis://{where}/0"))["Redis"]
+            thread.join()
+            assert found["state"] == state, found
+    found = findings(sonde("doctor", "--json", "--redis", where))["Redis"]
+    assert found["state"] == "missing" and "Connection refused" in found["why"]
+
+
+def test_run_names_what_it_falls_back_to(sonde_path, environment, target, tmp_path):
+    """On its own terminal's lines, as well as in the recording."""
+    done = run([target("deny"), "perf", sonde_path, "run", "-o", tmp_path / "r.sonde", "--",
+                target("shares"), "50000"], env=environment)
+    assert done.status == 0 and "timers inside the processes" in done.stderr, done
+    assert "sonde doctor" in done.stderr
+    assert run([sonde_path, "report", "--notes", tmp_path / "r.sonde"],
+               env=environment).stdout.count("timers inside the processes") == 1
 
 
 def test_a_process(sonde, started, target):

@@ -3,6 +3,8 @@
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -92,6 +94,81 @@ def test_sockets_are_those_that_ss_lists(sonde):
     assert wanted - found == set()
 
 
+@pytest.mark.skipif(not shutil.which("lsof"), reason="no lsof")
+def test_files_are_those_that_lsof_lists(sonde, started, tmp_path):
+    """Descriptors, names and sizes of a process that holds some of each kind."""
+    (tmp_path / "data").write_bytes(b"x" * 1000)
+    process = started(["/usr/bin/python3", "-c", "import os, socket, sys\n"
+                       "held = [open(sys.argv[1]), open(sys.argv[1], 'ab'), socket.socket(),\n"
+                       "        socket.create_server(('127.0.0.1', 0)), *os.pipe(),\n"
+                       "        os.open('/tmp', os.O_RDONLY), os.open('/dev/zero', os.O_RDWR)]\n"
+                       "print(1, flush=True); sys.stdin.read()", tmp_path / "data"],
+                      stdin=subprocess.PIPE)
+    assert process.stdout.readline() == "1\n"
+    listed = subprocess.run(["lsof", "-nP", "-a", "-p", str(process.pid), "-F", "ftn"],
+                            capture_output=True, text=True).stdout
+    theirs = dict(re.findall(r"^f(\d+)\n(?:a.*\n)?(?:l.*\n)?t(?:REG|DIR|CHR)\nn(.*)$", listed, re.M))
+    numbers = set(re.findall(r"^f(\d+)$", listed, re.M))
+    rows = {row["fd"]: row for row in rows_of(
+        sonde("monitor", "--files", process.pid, "--json").json["sections"], "files")}
+    assert numbers == {fd for fd in rows if fd.isdigit()} and len(theirs) >= 4
+    for fd, name in theirs.items():
+        assert rows[fd]["name"] == name
+    assert {row["size"] for row in rows.values() if row["name"].endswith("/data")} == {1000}
+
+
+@pytest.mark.skipif(not shutil.which("ss"), reason="no ss")
+def test_connections_are_those_that_ss_lists(sonde):
+    """Both ends of a connection, a datagram socket, and a listening one, with who holds them."""
+    with socket.create_server(("127.0.0.1", 0)) as server, \
+            socket.create_connection(server.getsockname()), server.accept()[0], \
+            socket.socket(type=socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(("127.0.0.1", 0))
+        listed = subprocess.run(["ss", "-tuanpH"], capture_output=True, text=True).stdout
+        theirs = {(line.split()[0], line.split()[4], line.split()[5].replace("0.0.0.0:*", "*:*"))
+                  for line in listed.splitlines() if f"pid={os.getpid()}," in line}
+        rows = rows_of(sonde("monitor", "--sockets", os.getpid(), "--json").json["sections"],
+                       "sockets")
+        ours = {(row["protocol"], row["local"], row["remote"]) for row in rows
+                if row["protocol"] in ("tcp", "udp")}
+        assert theirs and ours == theirs
+        assert {row["pid"] for row in rows} == {os.getpid()}
+        states = sorted(row["state"] for row in rows if row["protocol"] == "tcp")
+        assert states == ["ESTABLISHED", "ESTABLISHED", "LISTEN"]
+
+
+SENDER = """
+import socket, sys, threading, time
+RATE = 4_000_000
+server = socket.create_server(("127.0.0.1", 0))
+out = socket.create_connection(server.getsockname())
+into = server.accept()[0]
+threading.Thread(target=lambda: [None for _ in iter(lambda: into.recv(1 << 20), b"")],
+                 daemon=True).start()
+sent, start = 0, time.monotonic()
+print(1, flush=True)
+while True:  # behind, it catches up
+    due = int((time.monotonic() - start) * RATE) - sent
+    out.sendall(bytes(due))
+    sent += due
+    time.sleep(0.02)
+"""
+
+
+def test_bytes_over_the_network(monitor, started):
+    """Of both ends in one process, what it sends it receives; one without sockets has none."""
+    sender = started(["/usr/bin/python3", "-c", SENDER])
+    assert sender.stdout.readline() == "1\n"
+    idle = started(["sleep", "60"])
+    row, = rows_of(monitor("--interval", "1500ms", sender.pid))
+    assert row["net_out_rate"] == pytest.approx(4e6, rel=0.4)
+    assert row["net_in_rate"] == pytest.approx(4e6, rel=0.4)
+    other, = rows_of(monitor(idle.pid))
+    assert other["net_in_rate"] == other["net_out_rate"] == 0
+    busiest = rows_of(monitor("--sort", "net"))[0]
+    assert busiest["net_in_rate"] >= row["net_in_rate"] / 4
+
+
 def test_open_files(sonde, tmp_path):
     path = tmp_path / "held open"
     with open(path, "w") as held, socket.socketpair()[0]:
@@ -144,10 +221,9 @@ def test_files_of_others(nobody):
     assert done.status == 1 and "process 1" in done.stderr, done
 
 
-@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=str)
-def test_on_a_screen(sonde_path, environment, started, tmp_path, size):
-    """In tmux: it starts, shows itself, filters, shows a page, kills what it is told to, ends."""
-    victim = started(["sleep", "4242"])
+@pytest.fixture
+def screen(sonde_path, environment, tmp_path):
+    """screen(width, height, *options) -> tmux(*words) with the monitor in it; .shows(text) waits."""
     server = ["tmux", "-S", str(tmp_path / "tmux")]
 
     def tmux(*words):
@@ -157,26 +233,65 @@ def test_on_a_screen(sonde_path, environment, started, tmp_path, size):
     def shows(text):
         wait_until(lambda: text in tmux("capture-pane", "-p"))
 
-    tmux("-u", "new-session", "-d", "-x", str(size[0]), "-y", str(size[1]),
-         f"{sonde_path} monitor --interval 500ms; echo ended; sleep 60")
-    try:
-        shows("command (by cpu)")
-        lines = tmux("capture-pane", "-p").splitlines()
-        assert all(len(line) <= size[0] for line in lines)
-        assert lines[1].startswith("cpu") and lines[2].startswith("memory")
-        tmux("send-keys", "/")
-        shows("show commands that hold:")
-        tmux("send-keys", "sleep 4242", "Enter")
-        wait_until(lambda: str(victim.pid) in tmux("capture-pane", "-p"))
-        tmux("send-keys", "f")
-        shows("Open files")
-        tmux("send-keys", "x")
-        shows("command (by cpu)")
-        tmux("send-keys", "k")
-        shows("signal to send")
-        tmux("send-keys", "15", "Enter")
-        assert victim.wait(20) == -signal.SIGTERM
-        tmux("send-keys", "q")
-        shows("ended")
-    finally:
-        tmux("kill-server")
+    def start(width, height, *options):
+        tmux("-u", "new-session", "-d", "-x", str(width), "-y", str(height),
+             f"{sonde_path} monitor --interval 500ms {' '.join(map(str, options))}; "
+             "echo ended; sleep 60")
+        tmux.shows = shows
+        return tmux
+    yield start
+    tmux("kill-server")
+
+
+def test_nice_and_cpus_are_set_on_the_screen(screen, started):
+    """For a process, which is all its threads."""
+    process = started(
+        ["/usr/bin/python3", "-c", "import threading, time\n"
+         "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\ntime.sleep(600)"])
+    wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2)
+    threads = [int(tid) for tid in os.listdir(f"/proc/{process.pid}/task")]
+    tmux = screen(120, 30, process.pid)
+    tmux.shows(f"{process.pid}")
+    tmux("send-keys", "n")
+    tmux.shows("nice, from -20 to 19")
+    tmux("send-keys", "7", "Enter")
+    wait_until(lambda: all(os.getpriority(os.PRIO_PROCESS, tid) == 7 for tid in threads))
+    tmux.shows("nice done")
+    tmux("send-keys", "a")
+    tmux.shows("CPUs that it may run on")
+    tmux("send-keys", "0", "Enter")
+    wait_until(lambda: all(os.sched_getaffinity(tid) == {0} for tid in threads))
+    tmux("send-keys", "a")
+    tmux.shows("CPUs that it may run on")
+    tmux("send-keys", "9999", "Enter")
+    tmux.shows("CPUs are numbers such as")
+    tmux("send-keys", "n")
+    tmux.shows("nice, from -20 to 19")
+    tmux("send-keys", "70", "Enter")
+    tmux.shows("nice is a number from -20 to 19")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=str)
+def test_on_a_screen(screen, started, size):
+    """In tmux: it starts, shows itself, filters, shows a page, kills what it is told to, ends."""
+    victim = started(["sleep", "4242"])
+    tmux = screen(*size)
+    tmux.shows("command (by cpu)")
+    lines = tmux("capture-pane", "-p").splitlines()
+    assert all(len(line) <= size[0] for line in lines)
+    assert lines[1].startswith("cpu") and lines[2].startswith("memory")
+    assert ("out/s" in lines[4]) == (size[0] >= 145)
+    tmux("send-keys", "/")
+    tmux.shows("show commands that hold:")
+    tmux("send-keys", "sleep 4242", "Enter")
+    wait_until(lambda: str(victim.pid) in tmux("capture-pane", "-p"))
+    tmux("send-keys", "f")
+    tmux.shows("Open files")
+    tmux("send-keys", "x")
+    tmux.shows("command (by cpu)")
+    tmux("send-keys", "k")
+    tmux.shows("signal to send")
+    tmux("send-keys", "15", "Enter")
+    assert victim.wait(20) == -signal.SIGTERM
+    tmux("send-keys", "q")
+    tmux.shows("ended")

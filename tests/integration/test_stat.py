@@ -62,6 +62,24 @@ def test_agrees_with_perf(stat, target, environment):
     assert ours["task-clock"]["unit"] == "ns" and ours["task-clock"]["running_percent"] == 100
 
 
+@pytest.mark.skipif(not shutil.which("perf"), reason="no perf")
+def test_switches_agree_with_perf_and_time(stat, environment):
+    """Of a program that sleeps so often that what a busy machine adds is little beside it."""
+    command = ["/usr/bin/python3", "-c", "import time\nfor _ in range(400): time.sleep(0.0005)"]
+    theirs = perf_counts(command, "context-switches,page-faults", environment)
+    done = stat("-e", "context-switches,page-faults", command=command)
+    ours, ran = events(done), facts(done)
+    said = run(["/usr/bin/time", "-v", *command], env=environment).stderr
+    slept = int(re.search(r"Voluntary context switches: (\d+)", said)[1])
+    assert ran["voluntary_switches"] == pytest.approx(slept, rel=0.05, abs=10) and slept >= 400
+    assert ours["context-switches"]["value"] >= 400 and theirs["context-switches"] >= 400
+    forced = ours["context-switches"]["value"] - ran["voluntary_switches"]
+    assert forced == pytest.approx(ran["involuntary_switches"], abs=10)
+    assert ours["page-faults"]["value"] == pytest.approx(theirs["page-faults"], rel=0.02, abs=10)
+    minor = int(re.search(r"Minor .*: (\d+)", said)[1])
+    assert ran["minor_faults"] == pytest.approx(minor, rel=0.05, abs=20)
+
+
 @pytest.mark.skipif(not shutil.which("time") and not os.path.exists("/usr/bin/time"),
                     reason="no time")
 def test_agrees_with_time(stat, environment, tmp_path):
@@ -205,6 +223,37 @@ def test_in_a_seccomp_filter(sonde_path, environment, target):
 
 
 @pytest.fixture
+def control_group():
+    """The folder of a control group for memory, of either version, gone after the test."""
+    for parent in ("/sys/fs/cgroup/memory", "/sys/fs/cgroup"):
+        group = pathlib.Path(parent) / f"sonde-test-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        if (group / "cgroup.procs").exists():
+            yield group
+            group.rmdir()
+            return
+        group.rmdir()
+    pytest.skip("no control groups here")
+
+
+def test_in_a_control_group(sonde_path, environment, control_group):
+    """Counts are what they are outside; limits are made as groups below the one that we are in."""
+    def inside(*words):
+        enter = f"echo $$ > {control_group}/cgroup.procs && exec \"$@\""
+        return run(["sh", "-c", enter, "sh", sonde_path, *words], env=environment)
+    done = inside("stat", "--json", "-o", "-", "-e", SOFTWARE, "--", "sh", "-c", "exit 6")
+    rows = events(done)
+    assert done.status == 6 and all(rows[name]["value"] is not None for name in rows), done
+    assert rows["page-faults"]["value"] > 20
+    limit = inside("run", "-q", "-f", "-o", "/dev/null/x", "--memory-limit", "64M", "--", "true")
+    assert limit.status == 125 and "/dev/null/x" in limit.stderr, limit
+    assert [path for path in control_group.iterdir() if path.is_dir()] == []
+
+
+@pytest.fixture
 def paranoid():
     path = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
     before = path.read_text()
@@ -216,6 +265,15 @@ def paranoid():
             pytest.skip("kernel.perf_event_paranoid cannot be set here")
     yield set_level
     path.write_text(before)
+
+
+def test_users_count_their_own_side(nobody, paranoid):
+    """2, the kernel's default."""
+    paranoid(2)
+    done = nobody("stat", "--json", "-o", "-", "-e", SOFTWARE, "--", "true")
+    rows = events(done)
+    assert done.status == 0 and rows["page-faults"]["user_only"] == "yes"
+    assert rows["page-faults"]["value"] > 0 and rows["task-clock"]["value"] > 0
 
 
 def test_a_machine_that_lets_nobody_count(nobody, paranoid):
@@ -308,6 +366,29 @@ def test_limits_are_kept_and_told(sonde, recording, tmp_path):
                  "bytearray(300 << 20)")
     assert done.status in (1, 137)
     assert "memory was limited to 64.0 MiB" in " ".join(recording(path).report("--notes").notes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="limits of control groups are for root")
+def test_limits_are_those_of_the_group(sonde, recording, tmp_path):
+    """The command finds itself in a group with these limits, on these CPUs; the report says so."""
+    path = tmp_path / "g.sonde"
+    look = "import os, sys\nprint(os.sched_getaffinity(0))\n" \
+           "for line in open('/proc/self/cgroup'):\n" \
+           "    _, names, folder = line.strip().split(':', 2)\n" \
+           "    for base in ('/sys/fs/cgroup/' + names, '/sys/fs/cgroup'):\n" \
+           "        for name in ('memory.limit_in_bytes', 'memory.max', 'cpu.cfs_quota_us', 'cpu.max'):\n" \
+           "            if os.path.exists(base + folder + '/' + name):\n" \
+           "                print(name, open(base + folder + '/' + name).read().strip())\n"
+    done = sonde("run", "-q", "-o", path, "--cpus", "0", "--memory-limit", "300M", "--cpu-limit",
+                 "0.5", "--", "/usr/bin/python3", "-c", look)
+    if done.status == 125 and "control group" in done.stderr:
+        pytest.skip("no control groups here")
+    lines = done.stdout.splitlines()
+    assert done.status == 0 and lines[0] == "{0}", done
+    assert {f"memory.limit_in_bytes {300 << 20}", f"memory.max {300 << 20}"} & set(lines)
+    assert {"cpu.cfs_quota_us 50000", "cpu.max 50000 100000"} & set(lines)
+    said = " ".join(recording(path).report("--notes").notes)
+    assert "0.5 CPUs by a control group" in said and "300.0 MiB" in said and "CPUs 0" in said
 
 
 def test_timeout(sonde, recording, tmp_path):

@@ -23,6 +23,7 @@ ROOMS = {
     "recording": {"profile", "wire", "base"},
     "profile": {"wire", "base"},
     "agent": {"unwind", "cpython", "wire"},
+    "truth": set(),
     "cpython": {"wire"},
     "unwind": {"wire"},
     "wire": set(),
