@@ -7,8 +7,9 @@
  *   raw_syscall(number, a … f)  the kernel's answer: a value or a negative errno
  *   arch_thread_pointer()       the address of the thread's control block
  *   arch_ticks()                a counter that runs evenly, if the collector said that it does
- *   arch_code_before            how many bytes before the ip arch_restart looks at
- *   arch_restart(ucontext)      see below
+ *   arch_line_look(...)         of eight words in a cache line: a bit for each whose low half,
+ * under a mask, is `key`, and one for each whose high half is 0 (*empty) arch_code_before how many
+ * bytes before the ip arch_restart looks at arch_restart(ucontext)      see below
  */
 #ifndef SONDE_AGENT_ARCH_H
 #define SONDE_AGENT_ARCH_H

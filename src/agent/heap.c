@@ -109,12 +109,13 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->index = index;
     t->slot = (struct heap_slot *)heap_area(p->layout.threads) + index;
     t->cells = heap_area(p->layout.cells);
+    t->blocks = heap_area(p->layout.blocks);
     t->known = t->first;
     t->known_mask = HEAP_TABLE - 1;
     t->known_used = 0;
     memset(t->first, 0, sizeof t->first);
     memset(t->lost_cell, 0, sizeof t->lost_cell);
-    t->range_key = 0;
+    memset(t->range, 0, sizeof t->range);
     t->last = 0;
     t->delta = t->up = t->down = 0;
     t->taken = t->given = 0;

@@ -39,6 +39,7 @@ enum heap_gate {
 
 #define HEAP_TABLE 256 /* slots of a thread's first table, a power of two */
 #define HEAP_WINDOW 2048
+#define HEAP_RANGES_KNOWN 8          /* a power of two */
 #define HEAP_SHAPES 64               /* a power of two */
 #define HEAP_MEMOS 2048              /* a power of two */
 #define HEAP_SHARED UINT32_MAX       /* in the place of a region's owner: there is none any more */
@@ -57,7 +58,8 @@ struct heap_shape {
     uint32_t version; /* of the map */
     uint16_t rest;    /* calls for which it is not tried, since it failed too often */
     uint16_t failed;
-    struct unwind_trace trace;
+    uint16_t rounds;           /* of four words */
+    struct unwind_trace trace; /* filled up to whole rounds */
 };
 
 /* A thread's private half, in pages that a fork wipes: `segment` is NULL in a child. */
@@ -65,6 +67,7 @@ struct heap_thread {
     struct heap_header *segment;
     int64_t left; /* bytes to the next sample; exact mode: always negative */
     struct heap_cell *cells;
+    char *blocks; /* where tables of blocks begin */
     struct heap_slot *slot;
     struct heap_known *known; /* stack -> cell */
     uint32_t known_mask, known_used;
@@ -73,10 +76,12 @@ struct heap_thread {
     uint32_t owner; /* what stands in regions that are its own; never 0 */
     int32_t tid;
     uint32_t lost_cell[HEAP_KINDS]; /* for stacks that found no room */
-    uint64_t range_key;             /* of the range of addresses used last, */
-    struct heap_region *range;      /* and its regions */
-    uint64_t salt;                  /* of the Python frames that the call comes from, 0: none */
-    uint64_t last;                  /* the block of its latest allocation */
+    struct {
+        uint64_t key; /* of a range of addresses that was used lately */
+        struct heap_region *regions;
+    } range[HEAP_RANGES_KNOWN];
+    uint64_t salt; /* of the Python frames that the call comes from, 0: none */
+    uint64_t last; /* the block of its latest allocation */
     int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
     int64_t up, down;
     uint64_t taken, given; /* bytes in all: for who looks what a stretch of code took */
@@ -132,6 +137,12 @@ struct heap_frame {
     uint64_t fp, ip;
 };
 
+static inline struct unwind_call heap_call(const struct heap_frame *caller)
+{
+    return (struct unwind_call){
+        .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
+}
+
 /* ---- heap.c */
 /* From the constructor, once the agent runs. `tree` is the path of the session's struct heap_tree.
  */
@@ -171,8 +182,8 @@ void maps_add(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cel
 uint32_t maps_remove(struct heap_thread *t, uint64_t start, uint64_t size);
 
 /* ---- heap_stacks.c */
-/* The cell of the stack that leads to `caller`; never 0. */
-uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller);
+/* The cell of the stack that leads to the call, by a walk; never 0. `memo` is memo_find's hash. */
+uint32_t heap_cell_learn(struct heap_thread *t, const struct unwind_call *call, uint64_t memo);
 /* The same for what is not a block. */
 uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
                            enum heap_kind kind);
@@ -181,20 +192,9 @@ void heap_forget(struct heap_thread *t);
 /* The thread's cell for what it frees of another's; 0 when there are no more. */
 uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
 
-/* ---- heap_memo.c */
-/* The cell that the same call had before, or 0; *hash is for memo_put then. */
-uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call, uint64_t *hash);
-/* The walk from the call has led to `cell`. */
+/* ---- heap_memo.c; see heap_memo.h */
+/* The walk from the call has led to `cell`; `hash` is what memo_find said. */
 void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t hash, uint32_t cell);
-
-/* ---- heap_blocks.c; the address is not 0 */
-/* Where the address belongs, its place on its way to the cache; NULL if it can have none. */
-struct heap_region *blocks_region(struct heap_thread *t, uint64_t address);
-/* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
- * 0. */
-enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
-                          struct heap_block block, struct heap_block *old);
-bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out);
 
 /* ---- heap_regions.c */
 /* From now on regions may be threads' own; before, and where the kernel refuses, none is. */

@@ -1,27 +1,12 @@
-/*
- * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
- * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
- * in it. A table doubles when it is half full, so that most blocks stand
- * where they belong; the old one is kept for another region.
- */
-#include "agent/heap.h"
+/* What is rare about blocks: ranges, tables that grow, lines that are full, large sizes; see
+ * heap_blocks.h. */
+#include "agent/heap_blocks.h"
 
 #include <string.h>
-#include <sys/syscall.h>
 
-#include "agent/arch.h"
+#define BITS_MAX (KEY_BITS + 1)
 
-#define KEY_BITS (HEAP_REGION_SHIFT - 3)
-#define KEY_MASK ((1ull << KEY_BITS) - 1)
-#define BIG_FLAG (1ull << KEY_BITS)
-#define SIZE_SHIFT (KEY_BITS + 1)
-#define SIZE_MASK ((1ull << HEAP_SIZE_BITS) - 1)
-#define CELL_SHIFT (SIZE_SHIFT + HEAP_SIZE_BITS)
-#define BITS_MIN 3
-#define UNIT 64u
-#define ADDRESS_END (1ull << 47)
-
-_Static_assert(CELL_SHIFT == 40, "a block is one word");
+_Static_assert(BITS_MAX < HEAP_CLASSES, "free tables are kept by size");
 
 static uint64_t *keys(void)
 {
@@ -54,42 +39,17 @@ static __attribute__((noinline)) uint32_t range_of(uint64_t address, bool make)
     return HEAP_RANGES;
 }
 
-/* Ranges never move, so a thread remembers the one it used last. */
-static inline struct heap_region *region_of(struct heap_thread *t, uint64_t address, bool make)
+struct heap_region *blocks_region_find(struct heap_thread *t, uint64_t address, bool make)
 {
     uint64_t key = (address >> HEAP_RANGE_SHIFT) + 1;
-    if (__builtin_expect(t->range_key != key, 0)) {
-        uint32_t range = range_of(address, make);
-        if (range == HEAP_RANGES)
-            return NULL;
-        struct heap_region *all = heap_area(heap_process->layout.regions);
-        t->range = &all[(size_t)range * HEAP_REGIONS];
-        t->range_key = key;
-    }
-    return &t->range[address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1)];
-}
-
-static inline uint64_t *table_at(uint32_t unit)
-{
-    return heap_area(heap_process->layout.blocks + (uint64_t)unit * UNIT);
-}
-
-static inline uint64_t key_of(uint64_t address)
-{
-    return address >> 3 & KEY_MASK;
-}
-
-static inline uint32_t home_of(uint64_t key, uint8_t bits)
-{
-    return (uint32_t)key * 0x9e3779b1u >> (32 - bits);
-}
-
-struct heap_region *blocks_region(struct heap_thread *t, uint64_t address)
-{
-    struct heap_region *r = address < ADDRESS_END ? region_of(t, address, true) : NULL;
-    if (r && r->bits)
-        __builtin_prefetch(&table_at(r->table)[home_of(key_of(address), r->bits)], 1);
-    return r;
+    uint32_t range = address < ADDRESS_END ? range_of(address, make) : HEAP_RANGES;
+    if (range == HEAP_RANGES)
+        return NULL;
+    struct heap_region *all = heap_area(heap_process->layout.regions);
+    size_t known = key & (HEAP_RANGES_KNOWN - 1);
+    t->range[known].regions = &all[(size_t)range * HEAP_REGIONS];
+    t->range[known].key = key;
+    return &t->range[known].regions[address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1)];
 }
 
 /* A table of 1 << bits empty slots; its unit in *unit. */
@@ -105,12 +65,12 @@ static bool chunk_take(struct heap_thread *t, uint8_t bits, uint32_t *unit)
         }
         uint32_t first = *head;
         if (first)
-            *head = (uint32_t)table_at(first - 1)[0];
+            *head = (uint32_t)blocks_table(t, first - 1)[0];
         heap_unlock(t, &h->chunks_lock);
         t->held = region;
         if (first) {
             *unit = first - 1;
-            memset(table_at(*unit), 0, bytes);
+            memset(blocks_table(t, *unit), 0, bytes);
             return true;
         }
     }
@@ -119,7 +79,7 @@ static bool chunk_take(struct heap_thread *t, uint8_t bits, uint32_t *unit)
         __atomic_fetch_sub(&h->blocks_used, bytes, __ATOMIC_RELAXED);
         return false;
     }
-    *unit = (uint32_t)(at / UNIT);
+    *unit = (uint32_t)(at / TABLE_UNIT);
     return true;
 }
 
@@ -128,140 +88,93 @@ static void chunk_give(struct heap_thread *t, uint8_t bits, uint32_t unit)
     struct heap_header *h = heap_process->segment;
     uint32_t *region = t->held;
     if (heap_lock(t, &h->chunks_lock)) {
-        table_at(unit)[0] = h->chunks[bits];
+        blocks_table(t, unit)[0] = h->chunks[bits];
         h->chunks[bits] = unit + 1;
         heap_unlock(t, &h->chunks_lock);
     }
     t->held = region;
 }
 
-static void word_put(uint64_t *table, uint8_t bits, uint64_t word)
+/* Puts all words of a table into one of 1 << bits empty ones. False: two lines are not enough for
+ * some of them. */
+static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32_t count,
+                       uint32_t unit, uint8_t bits, bool *spilled)
 {
-    uint32_t mask = (1u << bits) - 1, i = home_of(word & KEY_MASK, bits);
-    while (table[i])
-        i = (i + 1) & mask;
-    __atomic_store_n(&table[i], word, __ATOMIC_RELEASE);
-}
-
-/* Room for one more. The thread is in the region. */
-static bool region_grow(struct heap_thread *t, struct heap_region *r)
-{
-    uint8_t bits = r->bits ? r->bits + 1 : BITS_MIN;
-    uint32_t unit;
-    if (!chunk_take(t, bits, &unit))
-        return false;
-    uint64_t *to = table_at(unit), *from = table_at(r->table);
-    for (uint32_t i = 0; r->bits && i < 1u << r->bits; i++)
-        if (from[i])
-            word_put(to, bits, from[i]);
-    uint32_t old = r->table;
-    uint8_t old_bits = r->bits;
-    r->table = unit;
-    r->bits = bits;
-    if (old_bits)
-        chunk_give(t, old_bits, old);
+    struct heap_region to = {.table = unit, .bits = bits};
+    for (uint32_t i = 0; i < count; i++) {
+        if (!from[i])
+            continue;
+        uint64_t *line = blocks_table(t, unit) + LINE * blocks_home(from[i] & KEY_MASK, bits);
+        uint64_t *place = blocks_look(line, UINT32_MAX, true);
+        if (!place) {
+            place = blocks_look(blocks_neighbour(t, &to, line), UINT32_MAX, true);
+            *spilled = true;
+        }
+        if (!place)
+            return false;
+        *place = from[i];
+    }
     return true;
 }
 
-/* The index of a place for a large size, or SIZE_MASK. */
-static uint64_t big_put(uint64_t size)
+/* A larger table. The thread is in the region. */
+static bool region_grow(struct heap_thread *t, struct heap_region *r)
+{
+    uint32_t unit, old = r->table, count = r->bits ? 1u << r->bits : 0;
+    uint8_t old_bits = r->bits;
+    for (uint8_t bits = old_bits ? old_bits + 1 : LINE_BITS; bits <= BITS_MAX; bits++) {
+        bool spilled = false;
+        if (!chunk_take(t, bits, &unit))
+            return false;
+        if (!words_move(t, blocks_table(t, old), count, unit, bits, &spilled)) {
+            chunk_give(t, bits, unit);
+            continue;
+        }
+        r->table = unit;
+        r->bits = bits;
+        r->spilled = spilled;
+        if (old_bits)
+            chunk_give(t, old_bits, old);
+        return true;
+    }
+    return false;
+}
+
+uint64_t *blocks_place(struct heap_thread *t, struct heap_region *r, uint64_t address)
+{
+    bool grown = !r->bits || r->used >= 1u << r->bits >> 1;
+    if (grown && !region_grow(t, r))
+        return NULL;
+    uint64_t *place = blocks_place_fast(t, r, address);
+    while (!place) {
+        place = blocks_look(blocks_neighbour(t, r, blocks_line(t, r, address)), UINT32_MAX, true);
+        if (place)
+            r->spilled = 1;
+        else if (!region_grow(t, r))
+            return NULL;
+        else
+            place = blocks_place_fast(t, r, address);
+    }
+    return place;
+}
+
+uint64_t blocks_big_word(uint64_t word, uint64_t size)
 {
     uint64_t *big = heap_process->segment->big;
-    for (uint32_t i = 0; i < HEAP_BIG; i++) {
+    for (uint64_t i = 0; i < HEAP_BIG; i++) {
         uint64_t none = 0;
         if (!__atomic_load_n(&big[i], __ATOMIC_RELAXED) &&
             __atomic_compare_exchange_n(&big[i], &none, size, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED))
-            return i;
+            return word | i << SIZE_SHIFT | BIG_FLAG;
     }
-    return SIZE_MASK;
+    return 0;
 }
 
-static uint64_t word_make(uint64_t address, uint32_t cell, uint64_t size)
+uint64_t blocks_big_size(uint64_t word)
 {
-    uint64_t word = (uint64_t)cell << CELL_SHIFT | key_of(address);
-    if (__builtin_expect(size <= SIZE_MASK, 1))
-        return word | size << SIZE_SHIFT;
-    uint64_t index = big_put(size);
-    return index == SIZE_MASK ? 0 : word | index << SIZE_SHIFT | BIG_FLAG;
-}
-
-static struct heap_block word_read(uint64_t word, bool release)
-{
-    struct heap_block b = {.cell = (uint32_t)(word >> CELL_SHIFT),
-                           .size = word >> SIZE_SHIFT & SIZE_MASK};
-    if (__builtin_expect((word & BIG_FLAG) != 0, 0)) {
-        uint64_t *place = &heap_process->segment->big[b.size % HEAP_BIG];
-        b.size = *place;
-        if (release)
-            __atomic_store_n(place, 0, __ATOMIC_RELAXED);
-    }
-    return b;
-}
-
-/* The slot of `key`, or the empty one where it belongs. */
-static inline uint32_t slot_of(const uint64_t *table, uint8_t bits, uint64_t key)
-{
-    uint32_t mask = (1u << bits) - 1, i = home_of(key, bits);
-    for (uint32_t n = mask; n && table[i] && (table[i] & KEY_MASK) != key; n--)
-        i = (i + 1) & mask;
-    return i;
-}
-
-enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
-                          struct heap_block block, struct heap_block *old)
-{
-    old->cell = 0;
-    if (__builtin_expect(!r, 0))
-        return HEAP_LOST_BLOCKS;
-    if (!region_enter(t, r))
-        return HEAP_LOST_BUSY;
-    if (__builtin_expect(r->bits == 0 || r->used >= 1u << r->bits >> 1, 0) && !region_grow(t, r)) {
-        region_leave(t, r);
-        return HEAP_LOST_BLOCKS;
-    }
-    uint64_t word = word_make(address, block.cell, block.size);
-    if (__builtin_expect(word != 0, 1)) {
-        uint64_t *place = table_at(r->table);
-        place += slot_of(place, r->bits, key_of(address));
-        if (__builtin_expect(*place != 0, 0))
-            *old = word_read(*place, true);
-        else
-            r->used++;
-        __atomic_store_n(place, word, __ATOMIC_RELEASE);
-    }
-    region_leave(t, r);
-    return word ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
-}
-
-/* Closes the gap at `i` by moving back what probed over it. */
-static void gap_close(uint64_t *table, uint8_t bits, uint32_t i)
-{
-    uint32_t mask = (1u << bits) - 1;
-    uint32_t j = (i + 1) & mask;
-    for (uint32_t n = mask; n && table[j]; n--, j = (j + 1) & mask) {
-        uint32_t home = home_of(table[j] & KEY_MASK, bits);
-        if (((j - home) & mask) < ((j - i) & mask))
-            continue;
-        __atomic_store_n(&table[i], table[j], __ATOMIC_RELEASE);
-        i = j;
-    }
-    __atomic_store_n(&table[i], 0, __ATOMIC_RELEASE);
-}
-
-bool blocks_take(struct heap_thread *t, uint64_t address, struct heap_block *out)
-{
-    struct heap_region *r = address < ADDRESS_END ? region_of(t, address, false) : NULL;
-    if (!r || !r->bits || !region_enter(t, r))
-        return false;
-    uint64_t *table = table_at(r->table), key = key_of(address);
-    uint32_t i = slot_of(table, r->bits, key);
-    bool found = table[i] && (table[i] & KEY_MASK) == key;
-    if (found) {
-        *out = word_read(table[i], true);
-        gap_close(table, r->bits, i);
-        r->used--;
-    }
-    region_leave(t, r);
-    return found;
+    uint64_t *place = &heap_process->segment->big[(word >> SIZE_SHIFT & SIZE_MASK) % HEAP_BIG];
+    uint64_t size = *place;
+    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
+    return size;
 }

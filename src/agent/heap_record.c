@@ -3,10 +3,12 @@
  * leaves sums that are one call behind at worst, never wrong: a call is counted as generated
  * first, as recorded in its cell last.
  */
-#include "agent/heap.h"
+#include "agent/heap_blocks.h"
 
 #include "agent/alone.h"
 #include "agent/attach.h"
+#include "agent/heap_memo.h"
+#include "agent/python_heap.h"
 
 #define ASKED_MAX 32     /* threads */
 #define COST_MAX 200000u /* ns: who takes longer for a sample was put aside meanwhile */
@@ -271,6 +273,19 @@ static __attribute__((noinline)) void change_level(struct heap_thread *t, uint32
     heap_forget(t);
 }
 
+/* The cell of the stack that leads to `caller`; never 0. */
+static inline uint32_t cell_of(struct heap_thread *t, const struct heap_frame *caller)
+{
+    struct unwind_call call = heap_call(caller);
+    uint64_t memo = 0;
+    uint32_t cell = 0;
+    if (__builtin_expect(python_heap_is_on(), 0))
+        python_heap_walk(t, call.sp);
+    if (__builtin_expect(call.sp >= t->stack_low && call.sp < t->stack_end, 1))
+        cell = memo_find(t, &call, &memo);
+    return __builtin_expect(cell, 1) ? cell : heap_cell_learn(t, &call, memo);
+}
+
 static void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
                      const struct heap_frame *caller)
 {
@@ -284,8 +299,9 @@ static void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     }
     keep(&t->slot->allocations, 1);
     t->left = heap_draw(t);
-    struct heap_region *region = blocks_region(t, address);
-    block.cell = heap_cell_of(t, caller);
+    struct heap_region *region = blocks_region(t, address, true);
+    blocks_fetch(t, region, address);
+    block.cell = cell_of(t, caller);
     enum heap_loss lost = blocks_put(t, region, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
         heap_refuse(lost, size);
@@ -319,10 +335,8 @@ void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)
 {
-    struct heap_block block = {0};
-    if (!blocks_take(t, address, &block))
-        block.cell = 0;
-    else
+    struct heap_block block = blocks_take(t, address);
+    if (block.cell)
         filter_remove(t, address);
     return block;
 }
@@ -332,7 +346,7 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, blocks_region(t, address), address, block, &old) != HEAP_LOSSES)
+    if (blocks_put(t, blocks_region(t, address, true), address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         filter_add(t, address);

@@ -228,32 +228,19 @@ static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call,
                  : cell_walk_slowly(t, call->ip, kind);
 }
 
-static inline struct unwind_call call_of(const struct heap_frame *caller)
+uint32_t heap_cell_learn(struct heap_thread *t, const struct unwind_call *call, uint64_t memo)
 {
-    return (struct unwind_call){
-        .ip = caller->ip, .fp = caller->fp, .sp = (uint64_t)(uintptr_t)caller + 16};
-}
-
-uint32_t heap_cell_of(struct heap_thread *t, const struct heap_frame *caller)
-{
-    struct unwind_call call = call_of(caller);
-    if (python_heap_is_on())
-        python_heap_walk(t, call.sp);
-    if (__builtin_expect(call.sp < t->stack_low || call.sp >= t->stack_end, 0))
-        return cell_walk_slowly(t, call.ip, HEAP_BLOCKS);
-    uint64_t memo;
-    uint32_t cell = memo_find(t, &call, &memo);
-    if (__builtin_expect(cell, 1))
-        return cell;
-    cell = cell_walk(t, &call, HEAP_BLOCKS);
-    memo_put(t, &call, memo, cell);
+    if (call->sp < t->stack_low || call->sp >= t->stack_end)
+        return cell_walk_slowly(t, call->ip, HEAP_BLOCKS);
+    uint32_t cell = cell_walk(t, call, HEAP_BLOCKS);
+    memo_put(t, call, memo, cell);
     return cell;
 }
 
 uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
                            enum heap_kind kind)
 {
-    struct unwind_call call = call_of(caller);
+    struct unwind_call call = heap_call(caller);
     if (python_heap_is_on())
         python_heap_walk(t, call.sp);
     if (call.sp < t->stack_low || call.sp >= t->stack_end)

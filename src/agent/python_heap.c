@@ -5,13 +5,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "agent/arch.h"
 #include "agent/publish.h"
+#include "agent/ring.h"
 #include "cpython/memory.h"
 
 #define PAGE_SHIFT 12
 #define WALKS 256
+#define STEP 200000u           /* ns */
+#define WAIT_MAX (1000000000u) /* ns, for the collector, of a thread in all */
 #define FACTOR 0x9e3779b97f4a7c15ull
 #define OTHER_FACTOR 0xd6e8feb86659fd93ull
 
@@ -22,6 +26,7 @@ struct python_heap {
     uint64_t state;      /* of the thread, at the last walk */
     uint64_t page;       /* where a frame was, at the last walk */
     size_t frame_size;
+    uint64_t waited; /* ns */
     struct cpython_pages pages;
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
@@ -143,6 +148,18 @@ static bool has_slot(struct agent_thread *thread)
     return thread->slot;
 }
 
+/* Names go through the ring, and a program that starts has many: a collector that is late would
+ * make them anonymous for good, since a stack is told once. Some time is given to it, in all. */
+static void room_wait(struct python_heap *p, const struct agent_thread *thread)
+{
+    size_t words = agent_settings.ring_bytes / SEGMENT_WORD_BYTES / 4;
+    struct timespec step = {.tv_nsec = STEP};
+    while (!agent_quiet && p->waited < WAIT_MAX && !ring_has_room(thread, words)) {
+        raw2(SYS_nanosleep, &step, NULL);
+        p->waited += STEP;
+    }
+}
+
 size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
 {
     struct python_heap *p = t->python;
@@ -159,6 +176,7 @@ size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
     }
     for (size_t i = 0; i < count; i++) {
         const struct cpython_frame *f = &p->frame[i];
+        room_wait(p, thread);
         uint64_t stamp = python_introduce(thread, &p->told, &p->memory, f->code);
         words[2 * i] = f->code;
         words[2 * i + 1] = (uint64_t)(uint32_t)f->lasti | (stamp & HEAP_STAMP_MASK) << 32 |

@@ -78,6 +78,8 @@ void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t
 void report_sizes(struct view *v, const struct report *r);
 /* Threads that allocated by threads that freed, and the stacks whose blocks go elsewhere. */
 void report_ownership(struct view *v, const struct report *r);
+/* What each thread held over time, and what it did in all. */
+void report_heap_threads(struct view *v, const struct report *r);
 /* How old what is live at the end is, and what was freed soon. */
 void report_ages(struct view *v, const struct report *r);
 

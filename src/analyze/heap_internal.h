@@ -79,6 +79,9 @@ struct heap_part {
 void heap_part_init(struct heap_part *part, const struct report *r, const char *event);
 void heap_part_release(struct heap_part *part);
 
+/* The highest point of a curve that has any. */
+const struct profile_point *heap_highest(const struct profile_series *s);
+
 /* Resident memory by kind, of each process when it had most. */
 void section_ledger(struct view *v, const struct report *r, const struct heap_sums *h,
                     size_t limit);

@@ -5,7 +5,7 @@
 #include "analyze/heap_internal.h"
 #include "base/memory.h"
 
-enum { RSS, LIVE, KEPT, FILES, SHARED, PSS, AT, NAME, PID, COLUMNS };
+enum { RSS, LIVE, KEPT, FRAGMENTED, FILES, SHARED, PSS, AT, NAME, PID, COLUMNS };
 
 /* A curve of a process as a whole, or NULL. */
 static const struct profile_series *series_of(const struct profile *p, uint32_t process,
@@ -31,7 +31,7 @@ static struct view_value value_at(const struct profile *p, uint32_t process, con
     return best ? view_number((uint64_t)best->value) : (struct view_value){0};
 }
 
-static const struct profile_point *highest(const struct profile_series *s)
+const struct profile_point *heap_highest(const struct profile_series *s)
 {
     const struct profile_point *best = &s->points.data[0];
     for (size_t i = 1; i < s->points.len; i++)
@@ -42,7 +42,7 @@ static const struct profile_point *highest(const struct profile_series *s)
 
 static void put_process(struct view_section *s, const struct profile *p, uint32_t process)
 {
-    const struct profile_point *top = highest(series_of(p, process, "rss"));
+    const struct profile_point *top = heap_highest(series_of(p, process, "rss"));
     struct view_value *row = view_row(s, 0, VIEW_PLAIN);
     struct view_value anonymous = value_at(p, process, "rss:anonymous", top->time);
     struct text name = TEXT_INIT;
@@ -51,6 +51,8 @@ static void put_process(struct view_section *s, const struct profile *p, uint32_
     if (anonymous.known && row[LIVE].known)
         row[KEPT] = view_number(
             anonymous.number > row[LIVE].number ? anonymous.number - row[LIVE].number : 0);
+    if (row[KEPT].known && anonymous.number)
+        row[FRAGMENTED] = view_percent(row[KEPT].number, anonymous.number);
     row[FILES] = value_at(p, process, "rss:file", top->time);
     row[SHARED] = value_at(p, process, "rss:shared", top->time);
     row[PSS] = value_at(p, process, "pss", top->time);
@@ -67,6 +69,7 @@ void section_ledger(struct view *v, const struct report *r, const struct heap_su
         [RSS] = {"rss", "resident", VIEW_BYTES},
         [LIVE] = {"live", "live heap", VIEW_BYTES},
         [KEPT] = {"kept", "kept, stacks", VIEW_BYTES},
+        [FRAGMENTED] = {"fragmented_percent", "unused", VIEW_PERCENT, 100},
         [FILES] = {"file", "files", VIEW_BYTES},
         [SHARED] = {"shared", "shared", VIEW_BYTES, 96},
         [PSS] = {"pss", "PSS", VIEW_BYTES, 84},
@@ -80,7 +83,7 @@ void section_ledger(struct view *v, const struct report *r, const struct heap_su
     for (uint32_t i = 0; i < p->processes.len; i++) {
         const struct profile_series *s = series_of(p, i, "rss");
         if (s && h->by_process[i].chosen)
-            all[count++] = (struct ranked){i, "", {.self = (uint64_t)highest(s)->value}};
+            all[count++] = (struct ranked){i, "", {.self = (uint64_t)heap_highest(s)->value}};
     }
     rank(all, count, REPORT_BY_SELF);
     if (count) {

@@ -2,6 +2,7 @@
  * The screen of the heap: how much at the peak and who held it, what was never freed,
  * what was freed at once, and what recording it cost; see heap.h.
  */
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "analyze/heap_internal.h"
@@ -135,18 +136,21 @@ static void put_process(struct view_section *s, const struct profile *p, uint32_
     text_release(&text);
 }
 
+/* What rows of processes can be added up by. */
+#define OF(member) offsetof(struct heap_process, member)
+static const size_t summed[] = {OF(live),        OF(live_blocks), OF(allocated),
+                                OF(allocations), OF(temporary),   OF(temporary_count)};
+#undef OF
+
 static void put_rest(struct view_section *s, const struct heap_sums *h, const struct ranked *rest,
                      size_t count)
 {
     struct heap_process sum = {0};
     for (size_t i = 0; i < count; i++) {
         const struct heap_process *q = &h->by_process[rest[i].id];
-        sum.live += q->live;
-        sum.live_blocks += q->live_blocks;
-        sum.allocated += q->allocated;
-        sum.allocations += q->allocations;
-        sum.temporary += q->temporary;
-        sum.temporary_count += q->temporary_count;
+        for (size_t k = 0; k < sizeof summed / sizeof *summed; k++)
+            *(uint64_t *)((char *)&sum + summed[k]) +=
+                *(const uint64_t *)((const char *)q + summed[k]);
     }
     struct text name = TEXT_INIT;
     text_add(&name, "… ");
@@ -286,6 +290,8 @@ void report_heap(struct view *v, const struct report *r)
     section_of_event(v, r, "heap:live", "live", "Live at the end", whole);
     section_of_event(v, r, "heap:temporary", "temporary", "Freed at once", whole);
     section_mapped(v, r, whole);
+    section_of_event(v, r, "page-faults", "touched",
+                     "Pages touched first, by who touched them (page faults)", whole);
     section_profiler(v, r, true);
     section_accounting(v, r, true);
     section_notes(v, r, whole ? 0 : SCREEN_NOTES);

@@ -121,8 +121,9 @@ static void put_rest(struct view_section *s, const struct report *r, const struc
 void section_stacks(struct view *v, const struct report *r, const char *id, const char *title,
                     size_t limit)
 {
+    bool bytes = r->selection->unit == UNIT_BYTES;
     const struct view_column columns[COLUMNS] = {
-        [VALUE] = {"value", "bytes", report_kind(r)},
+        [VALUE] = {"value", bytes ? "bytes" : r->selection->label.data, report_kind(r)},
         [PERCENT] = {"percent", "%", VIEW_PERCENT, .bar = true},
         [COUNT] = {"count", selection_noun(r->selection), VIEW_COUNT, report_counts(r, 0)},
         [STACK] = {"stack", "stack", VIEW_TEXT, .fill = true, .cut = VIEW_CUT_END},

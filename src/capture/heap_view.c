@@ -212,17 +212,27 @@ void heap_view_each_released(struct heap_view *v,
     }
 }
 
+/* A copy of a stack's entry; false when there is none. */
+static bool stack_read(struct heap_view *v, uint32_t stack, struct heap_stack *out)
+{
+    if (stack == 0 || stack >= used(v, &header(v)->stacks_used, v->layout.stack_count))
+        return false;
+    const struct heap_stack *stacks = (const struct heap_stack *)(v->base + v->layout.stacks);
+    uint16_t count = __atomic_load_n(&stacks[stack].count, __ATOMIC_ACQUIRE);
+    memcpy(out, &stacks[stack], sizeof *out);
+    out->count = count;
+    return true;
+}
+
 size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEAP_DEPTH],
                        size_t *interrupted, bool *complete)
 {
+    struct heap_stack s;
     *interrupted = 0;
     *complete = false;
-    if (stack == 0 || stack >= used(v, &header(v)->stacks_used, v->layout.stack_count))
+    if (!stack_read(v, stack, &s))
         return 0;
-    struct heap_stack s;
-    const struct heap_stack *stacks = (const struct heap_stack *)(v->base + v->layout.stacks);
-    uint16_t count = __atomic_load_n(&stacks[stack].count, __ATOMIC_ACQUIRE);
-    memcpy(&s, &stacks[stack], sizeof s);
+    uint16_t count = s.count;
     uint64_t first = (uint64_t)s.first * 4;
     if (count == 0 || count > HEAP_DEPTH || first + count > v->layout.frame_words) {
         v->damaged = true;
@@ -237,14 +247,11 @@ size_t heap_view_stack(struct heap_view *v, uint32_t stack, uint64_t address[HEA
 size_t heap_view_python(struct heap_view *v, uint32_t stack, uint64_t words[2 * HEAP_PYTHON_DEPTH],
                         bool *whole)
 {
-    *whole = false;
-    if (stack == 0 || stack >= used(v, &header(v)->stacks_used, v->layout.stack_count))
-        return 0;
     struct heap_stack s;
-    const struct heap_stack *stacks = (const struct heap_stack *)(v->base + v->layout.stacks);
-    uint16_t count = __atomic_load_n(&stacks[stack].count, __ATOMIC_ACQUIRE);
-    memcpy(&s, &stacks[stack], sizeof s);
-    uint64_t first = (uint64_t)s.first * 4 + count;
+    *whole = false;
+    if (!stack_read(v, stack, &s))
+        return 0;
+    uint64_t first = (uint64_t)s.first * 4 + s.count;
     if (s.python > HEAP_PYTHON_DEPTH || first + 2u * s.python > v->layout.frame_words) {
         v->damaged = true;
         return 0;

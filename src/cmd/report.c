@@ -57,7 +57,8 @@ static const struct option options[] = {
      .help = "Every function that was called and how often, of a recording made with --trace: "
              "ncalls (recursive ones as all/outermost), its own time, and with what it called."},
     {"threads", 0, AT(FLAG, threads), .group = "Tables",
-     .help = "Threads, as sampled and as the kernel counted."},
+     .help =
+         "Threads, as sampled and as the kernel counted; with --heap what each held over time."},
     {"processes", 0, AT(FLAG, processes), .group = "Tables", .help = "The whole process tree."},
     {"modules", 0, AT(FLAG, modules), .group = "Tables",
      .help = "Programs and libraries, and which of them lack symbols."},
@@ -218,6 +219,8 @@ static int make_view(struct view *v, const struct report *r, const struct invoca
         report_calls(v, r);
     else if (o->tree)
         report_tree(v, r);
+    else if (o->threads && o->heap)
+        report_heap_threads(v, r);
     else if (o->threads)
         report_threads(v, r);
     else if (o->processes)
@@ -316,6 +319,7 @@ static int check(const struct invocation *inv, struct error *err)
     int tables = o->tree + o->lines + o->threads + o->processes + o->modules + o->notes +
                  (o->callers != NULL) + (o->callees != NULL) + o->calls + o->heap + o->leaks +
                  o->mem_lines + o->peaks + o->sizes + o->ownership + o->ages;
+    tables -= o->heap && o->threads; /* what threads hold */
     if (tables > 1)
         return error_set(
             err, FAULT_USAGE,

@@ -5,8 +5,8 @@
 
 extern const struct format format_pprof, format_folded, format_speedscope, format_chrome_trace,
     format_gecko, format_callgrind, format_dot, format_perf_data, format_perf_script,
-    format_gperftools_cpu, format_gperftools_heap, format_cpuprofile, format_json, format_csv,
-    format_massif;
+    format_gperftools_cpu, format_gperftools_heap, format_jemalloc_heap, format_heaptrack,
+    format_cpuprofile, format_json, format_csv, format_massif;
 
 /* As help and messages list them. Longer extensions of the same end come first. */
 static const struct format *const formats[] = {
@@ -21,10 +21,12 @@ static const struct format *const formats[] = {
     &format_perf_script,
     &format_gperftools_cpu,
     &format_gperftools_heap,
+    &format_jemalloc_heap,
     &format_cpuprofile,
     &format_json,
     &format_csv,
     &format_massif,
+    &format_heaptrack,
     NULL,
 };
 

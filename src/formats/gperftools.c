@@ -8,7 +8,9 @@
  *
  * Heap: "heap profile: OBJECTS: BYTES [ OBJECTS: BYTES] @ heap_v2/PERIOD", then a line of that kind
  * for each stack with its addresses, "MAPPED_LIBRARIES:", and lines of /proc/self/maps. Of sampled
- * heaps (heap_v2) values are scaled up as pprof does.
+ * heaps (heap_v2) values are scaled up as pprof does. jemalloc's begin with that word alone, and
+ * have two lines or more a stack: "@ ADDRESSES", then the sums of all threads ("t*: ...") and of
+ * each, of which the first is taken.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -18,6 +20,8 @@
 #include "formats/maps.h"
 
 #define DEPTH_MAX 4096
+
+extern const struct format format_gperftools_heap, format_jemalloc_heap;
 
 struct words {
     const uint8_t *data;
@@ -230,23 +234,31 @@ static void use_heap_kind(struct heap *h, const char *kind)
 }
 
 /* The stacks need the maps, which stand behind them. */
+static int read_mapped(struct heap *h, char *text, size_t len, struct error *err)
+{
+    static const char maps[] = "MAPPED_LIBRARIES:";
+    char *mapped = memmem(text, len, maps, sizeof maps - 1);
+    if (!mapped)
+        return 0;
+    int rc = read_maps(&h->im, &h->maps, mapped + sizeof maps - 1, err);
+    *mapped = 0;
+    return rc;
+}
+
 static int read_heap(struct heap *h, char *text, size_t len, struct error *err)
 {
-    static const char head[] = "heap profile:", maps[] = "MAPPED_LIBRARIES:";
+    static const char head[] = "heap profile:";
     struct heap_line l;
-    int rc = 0;
-    char *end = text + strcspn(text, "\n"), *mapped = memmem(text, len, maps, sizeof maps - 1);
+    char *end = text + strcspn(text, "\n");
     if (!text_starts(text, head) || !*end)
         return source_bad(h->im.source, 0, err, "this does not begin like a heap profile");
+    int rc = read_mapped(h, end + 1, len - (size_t)(end + 1 - text), err);
     *end = 0;
-    if (!parse_heap(text + sizeof head - 1, &l))
+    if (!rc && !parse_heap(text + sizeof head - 1, &l))
         return source_bad(h->im.source, 0, err,
                           "the first line of the heap profile makes no sense");
-    use_heap_kind(h, l.rest);
-    if (mapped) {
-        rc = read_maps(&h->im, &h->maps, mapped + sizeof maps - 1, err);
-        *mapped = 0;
-    }
+    if (!rc)
+        use_heap_kind(h, l.rest);
     for (char *line = end + 1; !rc && *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
@@ -260,8 +272,47 @@ static int read_heap(struct heap *h, char *text, size_t len, struct error *err)
     return rc;
 }
 
-static int heap_read(struct source *in, const struct import_options *options, struct profile *p,
-                     struct error *err)
+/* "  t*: 1: 8 [2: 16]": the sums of all threads. */
+static bool parse_threads(const char *line, struct heap_line *out)
+{
+    struct text whole = TEXT_INIT;
+    line += strspn(line, " \t");
+    if (!text_starts(line, "t*:"))
+        return false;
+    text_format(&whole, "%s @", line + 3);
+    bool fits = parse_heap(whole.data, out);
+    text_release(&whole);
+    return fits;
+}
+
+static int read_jemalloc(struct heap *h, char *text, size_t len, struct error *err)
+{
+    char *end = text + strcspn(text, "\n");
+    const char *stack = NULL;
+    struct heap_line l;
+    if (!text_starts(text, "heap_v2/") || !*end)
+        return source_bad(h->im.source, 0, err, "this does not begin like a profile of jemalloc");
+    int rc = read_mapped(h, end + 1, len - (size_t)(end + 1 - text), err);
+    *end = 0;
+    use_heap_kind(h, text);
+    for (char *line = end + 1; !rc && *line; line = end) {
+        end = line + strcspn(line, "\n");
+        if (*end)
+            *end++ = 0;
+        if (*line == '@') {
+            stack = line + 1;
+        } else if (stack && parse_threads(line, &l)) {
+            l.rest = stack;
+            rc = use_heap_line(h, &l, err);
+        }
+    }
+    return rc;
+}
+
+static int heap_read_as(struct source *in, const struct import_options *options, struct profile *p,
+                        const struct format *format,
+                        int (*read)(struct heap *h, char *text, size_t len, struct error *err),
+                        struct error *err)
 {
     struct heap h = {0};
     uint8_t *data;
@@ -273,13 +324,30 @@ static int heap_read(struct source *in, const struct import_options *options, st
     h.in_use = import_event(&h.im, "inuse_space", UNIT_BYTES, 0);
     h.all = import_event(&h.im, "alloc_space", UNIT_BYTES, 0);
     h.thread = import_thread(&h.im, import_process(&h.im, 1, ""), 1, "");
-    rc = read_heap(&h, (char *)data, len, err);
+    rc = read(&h, (char *)data, len, err);
     if (!rc)
-        import_finish(&h.im, "gperftools-heap");
+        import_finish(&h.im, format->name);
     ranges_release(&h.maps);
     import_release(&h.im);
     free(data);
     return rc;
+}
+
+static int heap_read(struct source *in, const struct import_options *options, struct profile *p,
+                     struct error *err)
+{
+    return heap_read_as(in, options, p, &format_gperftools_heap, read_heap, err);
+}
+
+static int jemalloc_read(struct source *in, const struct import_options *options, struct profile *p,
+                         struct error *err)
+{
+    return heap_read_as(in, options, p, &format_jemalloc_heap, read_jemalloc, err);
+}
+
+static int jemalloc_detect(const uint8_t *bytes, size_t len)
+{
+    return len >= 8 && !memcmp(bytes, "heap_v2/", 8) ? 100 : 0;
 }
 
 static int heap_detect(const uint8_t *bytes, size_t len)
@@ -305,4 +373,12 @@ const struct format format_gperftools_heap = {
     .extensions = heap_extensions,
     .detect = heap_detect,
     .read = heap_read,
+};
+
+const struct format format_jemalloc_heap = {
+    .name = "jemalloc-heap",
+    .description = "heap profiles of jemalloc (MALLOC_CONF=prof:true)",
+    .extensions = heap_extensions,
+    .detect = jemalloc_detect,
+    .read = jemalloc_read,
 };

@@ -91,7 +91,7 @@ size_t unwind_callers(const struct unwind_map *map, const struct unwind_call *ca
                       uint64_t stack_hi, struct unwind_cache *cache, struct unwind_guesses *guesses,
                       uint64_t *out, size_t max, uint64_t *hash, enum unwind_reason *reason);
 
-#define UNWIND_TRACE_WORDS 110
+#define UNWIND_TRACE_WORDS 108
 
 /* What such a walk read: words above call->sp. From the same call (its fp need be the same only if
  * uses_fp), the same words at the same places lead along the same walk. */

@@ -8,8 +8,8 @@
  * stack; a thread writes its own cells without locks, other threads add to `foreign_*` only.
  *
  * Live blocks are found by address: 8 MB ranges (open-addressed keys; the slot of a key is also
- * the number of its page of regions), 128 regions of 64 KB in each, and for each region an
- * open-addressed table of words in the blocks area. One word is one block:
+ * the number of its page of regions), 128 regions of 64 KB in each, and for each region a table of
+ * words in the blocks area, in lines of eight. One word is one block:
  *
  *     cell 24 | size 26 | big 1 | address within the region, / 8, 13
  *
@@ -144,12 +144,11 @@ struct heap_cell {
     uint64_t allocations, bytes;
     uint64_t frees, freed; /* by the thread itself */
     uint32_t epoch, tree_epoch;
-    uint64_t held;
+    uint32_t stack, thread;              /* set at birth */
     uint64_t temporary, temporary_bytes; /* freed before the thread's next allocation */
 
+    uint64_t held, tree_held;
     uint64_t foreign_frees, foreign_freed; /* by other threads */
-    uint64_t tree_held;
-    uint32_t stack, thread; /* set at birth */
     uint32_t origin;
     uint16_t kind;  /* enum heap_kind */
     uint16_t level; /* of its samples, set at birth */
@@ -159,9 +158,9 @@ struct heap_cell {
 struct heap_region {
     uint32_t lock;
     uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
-    uint16_t used;
-    uint8_t bits;   /* log2 of the slots */
-    uint8_t stuck;  /* how often in a row nobody got the lock */
+    uint16_t used : 15, spilled : 1; /* blocks; some are not in the line where they belong */
+    uint8_t bits;                    /* log2 of the slots */
+    uint8_t stuck;                   /* how often in a row nobody got the lock */
     uint32_t owner; /* the place of the thread that needs no lock; see heap_regions.c */
 };
 

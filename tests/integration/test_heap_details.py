@@ -117,3 +117,28 @@ def test_massif_opens_it(phases, tmp_path):
     assert "(peak)" in printed
     heaps = [int(n) for n in re.findall(r"mem_heap_B=(\d+)", file.read_text())]
     assert max(heaps) == phases.truth["peak"]
+
+
+def test_threads_over_time(record):  # noqa: F811
+    heap = record("across")
+    rows = heap.report("--heap", "--threads")["threads"]["rows"]
+    workers = [row for row in rows if row["tid"] != row["pid"]]  # the first one makes the others
+    assert len(workers) == 4
+    assert sum(row["allocated"] for row in workers) == heap.truth["bytes"]
+    assert sum(row["allocations"] for row in workers) == heap.truth["allocations"]
+    done = heap.sonde("report", heap.path, "--leaks", "--threads")
+    assert done.status != 0 and "one table at a time" in done.stderr, done
+
+
+def test_as_heaptrack_tells_it(record, tmp_path):  # noqa: F811
+    heap = record("simple")
+    file = tmp_path / "x.txt"
+    done = heap.sonde("export", "--format", "heaptrack", "-o", file, heap.path)
+    assert done.status == 0, done
+    text = file.read_text()
+    for title in ("MOST CALLS TO ALLOCATION FUNCTIONS", "PEAK MEMORY CONSUMERS",
+                  "MOST TEMPORARY ALLOCATIONS", "MEMORY LEAKS"):
+        assert f"{title}\n" in text
+    assert f"calls to allocation functions: {heap.truth['allocations']} (" in text
+    assert f"temporary memory allocations: {heap.truth['temporary']} (" in text
+    assert "\nsite_" in text and "\n    simple\n" in text

@@ -82,6 +82,30 @@ def test_gperftools_heap(sonde, heap, tmp_path, environment):
             assert ours[name] == truth[name], (event, ours, truth)
 
 
+def test_jemalloc_heap(sonde, heap, tmp_path):
+    """As jemalloc writes it; addresses are the program's own."""
+    symbols = subprocess.run(["nm", heap], check=True, text=True, capture_output=True).stdout
+    at = {name: int(value, 16) for value, kind, name in re.findall(r"^(\w+) (\w) (\w+)$", symbols, re.M)}
+    base, offset = 0x555555554000, 0x1000
+    small, large, main = (base + at[name] + 2 for name in ("small", "large", "main"))
+    path = tmp_path / "je.heap"
+    path.write_text(f"""heap_v2/1
+  t*: 550: 5050000 [1050: 5100000]
+  t0: 550: 5050000 [1050: 5100000]
+@ {small:#x} {main:#x}
+  t*: 500: 50000 [1000: 100000]
+  t0: 500: 50000 [1000: 100000]
+@ {large:#x} {main:#x}
+  t*: 50: 5000000 [50: 5000000]
+  t0: 50: 5000000 [50: 5000000]
+
+MAPPED_LIBRARIES:
+{base + offset:x}-{base + 2 * offset:x} r-xp {offset:08x} 08:01 42 {heap}
+""")
+    ours = {row["name"]: (row["self"], row["total"]) for row in functions(sonde, path, "--event", "inuse_space")}
+    assert ours == {"small": (50000, 50000), "large": (5000000, 5000000), "main": (0, 5050000)}
+
+
 def test_callgrind(sonde, heap, tmp_path):
     needs("valgrind", "callgrind_annotate")
     path = tmp_path / "cg.out"
