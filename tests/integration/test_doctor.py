@@ -58,8 +58,8 @@ def test_which_python(sonde, started):
                           capture_output=True, text=True, check=True).stdout.strip()
     in_file = findings(sonde("doctor", "--json", "/usr/bin/python3"))["Python"]
     assert f"CPython {said}," in in_file["why"] and in_file["state"] == "well"
-    process = started(["/usr/bin/python3", "-c", "print(1, flush=True); input()"],
-                      stdin=subprocess.PIPE)
+    process = started(["/usr/bin/python3", "-c",
+                       "import time; print(1, flush=True); time.sleep(600)"])
     assert process.stdout.readline() == "1\n"
     running = findings(sonde("doctor", "--json", process.pid))["Python"]
     assert f"CPython {said}, with the layout of 3." in running["why"]

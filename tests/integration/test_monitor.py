@@ -98,12 +98,11 @@ def test_sockets_are_those_that_ss_lists(sonde):
 def test_files_are_those_that_lsof_lists(sonde, started, tmp_path):
     """Descriptors, names and sizes of a process that holds some of each kind."""
     (tmp_path / "data").write_bytes(b"x" * 1000)
-    process = started(["/usr/bin/python3", "-c", "import os, socket, sys\n"
+    process = started(["/usr/bin/python3", "-c", "import os, socket, sys, time\n"
                        "held = [open(sys.argv[1]), open(sys.argv[1], 'ab'), socket.socket(),\n"
                        "        socket.create_server(('127.0.0.1', 0)), *os.pipe(),\n"
                        "        os.open('/tmp', os.O_RDONLY), os.open('/dev/zero', os.O_RDWR)]\n"
-                       "print(1, flush=True); sys.stdin.read()", tmp_path / "data"],
-                      stdin=subprocess.PIPE)
+                       "print(1, flush=True); time.sleep(600)", tmp_path / "data"])
     assert process.stdout.readline() == "1\n"
     listed = subprocess.run(["lsof", "-nP", "-a", "-p", str(process.pid), "-F", "ftn"],
                             capture_output=True, text=True).stdout
