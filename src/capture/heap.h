@@ -27,8 +27,9 @@ void heaps_on_stranger(struct heaps *h, pid_t pid, const char *exe, bool is_stat
 
 /* After each drain, with the time before it: another point of each curve, if it is time. */
 void heaps_tick(struct heaps *h, uint64_t now);
-/* The program has set a mark, and waits: what was done by then is put down as of that time. */
-void heaps_mark(struct heaps *h, uint64_t time);
+/* The program has set a mark, and waits: what was done by then is put down as of that time, which
+ * is returned; it is a little later if some of it was put down before. */
+uint64_t heaps_mark(struct heaps *h, uint64_t time);
 /* The agents that were brought into running processes take their hooks out. */
 void heaps_leave(struct heaps *h);
 /* After the last process has ended for the agents: the peak of the tree. */

@@ -90,13 +90,16 @@ void heap_history_tick(struct heaps *h, uint64_t now, uint64_t live)
     h->next_history = now + (wait > cost ? wait : cost);
 }
 
-void heaps_mark(struct heaps *h, uint64_t time)
+uint64_t heaps_mark(struct heaps *h, uint64_t time)
 {
+    /* The thread waits in its mark: what was seen before that is of before, by whatever clock. */
+    time = time > h->last_tick ? time : h->last_tick + 1;
     h->marked = time;
     for (size_t i = 0; i < h->images.len; i++) {
         heap_image_learn(h, h->images.data[i]);
         heap_history_add(h, h->images.data[i], time, false);
     }
+    return time;
 }
 
 static uint64_t least_of_class(uint32_t bucket)

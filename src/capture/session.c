@@ -118,7 +118,11 @@ static int attach_process(struct session *s, pid_t pid, struct error *err)
     struct pids threads = {0};
     perf_add_process(s->perf, pid, false);
     s->tasks.commands = perf_commands(s->perf);
+    errno = 0;
     proc_threads(pid, &threads);
+    if (!threads.len && (errno == EMFILE || errno == ENFILE))
+        return error_set(err, FAULT_SYSTEM,
+                         "too many open files to look at process %d: raise 'ulimit -n'", pid);
     for (size_t i = 0; i < threads.len; i++) {
         bool unavailable;
         int rc = perf_add_task(s->perf, threads.data[i], false, &unavailable, err);

@@ -181,9 +181,9 @@ static inline void on_word(struct trace_image *m, struct trace_thread *t, uint64
         leave(m, t, id);
         break;
     case TRACE_MARK:
-        step(m, t, TRACE_MARK, id);
         if (m->all->session->heaps)
-            heaps_mark(m->all->session->heaps, t->time);
+            t->time = heaps_mark(m->all->session->heaps, t->time);
+        step(m, t, TRACE_MARK, id);
         break;
     case TRACE_VALUE:
         if (trace_function_of(m, id)->kind == TRACE_NAME_COUNTER)

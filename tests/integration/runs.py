@@ -115,8 +115,7 @@ class Report:
     def check_accounts(self):
         """Every sample is accounted for, also against what the kernel counted by itself.
 
-        A thread's last part of a period is never sampled, so the two may differ by that much. What
-        the agent takes of the target's time is the target's for the kernel, and said apart by us.
+        A thread's last part of a period is never sampled, so the two may differ by that much.
         A program that runs for less than a period at a time is met by chance: the square root of
         the number of times is the deviation.
         """
@@ -127,7 +126,7 @@ class Report:
             return
         counted = sum(process["cpu_counted"] or 0 for process in self.processes)
         period = totals.get("period") or 4e6  # the kernel's tick
-        sampled = totals["value_recorded"] + said["lost"] * period + said.get("target_extra", 0)
+        sampled = totals["value_recorded"] + said["lost"] * period
         threads = sum(process["threads"] for process in self.processes)
         slack = 0.05 * counted + period * (threads + 2) * totals["cpus"]
         by_chance = 3.5 * period * math.sqrt(said["generated"])

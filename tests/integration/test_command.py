@@ -1,7 +1,7 @@
 """The frame around the commands: help, errors, statuses, settings, completion."""
 
+import json
 import os
-import pathlib
 import re
 import subprocess
 
@@ -125,5 +125,13 @@ def test_make_install_puts_everything_in_its_place(build, tmp_path, commands):
     assert {"sonde", "sonde.1", "sonde.conf.5", *(f"sonde-{name}.1" for name in commands)} <= there
     completion = next(tmp_path.rglob("bash-completion/completions/sonde"))
     assert complete(completion, "sonde", "hel") == ["help"]
-    assert not [path for path in tmp_path.rglob("*.py")]
-    assert pathlib.Path(next(tmp_path.rglob("bin/sonde"))).stat().st_mode & 0o111
+    assert [path.name for path in tmp_path.rglob("*.py")] == ["truth.py"]  # what verify runs
+    installed = next(tmp_path.rglob("bin/sonde"))
+    assert installed.stat().st_mode & 0o111
+    assert next(tmp_path.rglob("include/sonde.h")).is_file()
+    file = tmp_path / "x.sonde"
+    subprocess.run([installed, "run", "-q", "--heap", "-o", file, "--", "/bin/ls", "/"], check=True,
+                   stdout=subprocess.DEVNULL)
+    said = subprocess.run([installed, "report", "--heap", "--json", file], check=True,
+                          stdout=subprocess.PIPE).stdout
+    assert json.loads(said)["sections"]["heap"]["facts"]["peak"] > 32768  # the folder's own buffer
