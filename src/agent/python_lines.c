@@ -254,6 +254,7 @@ bool python_lines_choose(void *function)
     void *code = code_of(function);
     if (!code)
         return false;
+    python_names_init(); /* hooks may come only later */
     if (!is_set) {
         trace_settings.lines = true;
         python_lines_set();

@@ -78,7 +78,7 @@ static void *on_start(void *self, void *const *arguments, int64_t count)
     if (!trace_self())
         return python_api.none;
     uint64_t code = (uint64_t)(uintptr_t)arguments[0];
-    bool known = trace_find(code) != NULL;
+    bool known = trace_find(python_code_key(code)) != NULL;
     const struct line_set *set = set_of(arguments);
     if (!set)
         return disable;
