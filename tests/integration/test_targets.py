@@ -23,8 +23,8 @@ def test_a_target_is_the_same_every_time(target, environment, program):
 def test_every_target_is_run(root):
     sources = {path.stem for path in (root / "tests/targets").glob("*.c*")}
     sources -= {"answer", "lib_bump"}  # libraries
-    # What tests of one kind run: the heap's, limits', traces', comparisons', live sessions'.
-    sources -= {"heap", "deny", "grows", "instrumented", "late", "marks", "mixture"}
+    # What tests of one kind run: the heap's, limits', budgets', traces', comparisons', live sessions'.
+    sources -= {"heap", "deny", "grows", "allocates", "instrumented", "late", "marks", "mixture"}
     assert sources == {program.name for program in TRUTHS + FAULTS}
 
 
