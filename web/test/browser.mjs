@@ -34,7 +34,7 @@ export async function newPage(browser, options = {}) {
   page.open = async (file, hash = '') => {
     await page.goto('about:blank');
     await page.goto(`file://${folder}/${file}${hash}`);
-    await page.locator('.view').waitFor();
+    await page.locator('main[aria-busy="false"] .view').waitFor();
   };
   page.go = async (hash) => {
     await page.evaluate((h) => (location.hash = h), hash);

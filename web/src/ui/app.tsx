@@ -65,7 +65,7 @@ export function App() {
         <ThemeButton />
       </header>
       {shown !== 'jobs' && <><Controls /><Filters /></>}
-      <main id="main" tabIndex={-1}>{waits ? <p class="loading" role="status">Reading the stacks…</p> : <Part key={shown} />}</main>
+      <main id="main" tabIndex={-1} aria-busy={shown !== 'jobs' && !coded.value}>{waits ? <p class="loading" role="status">Reading the stacks…</p> : <Part key={shown} />}</main>
     </>
   );
 }
