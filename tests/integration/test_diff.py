@@ -74,8 +74,10 @@ __attribute__((noinline)) void steady(int n) {{ while (n--) sum = sum * 31 + 7; 
 }}
 int main() {{
     timespec t;
+    int size = 1; // rounds of changing length: none runs in step with the clock that samples
     do {{
-        work::steady(600000);
+        size = size * 421 % 1009;
+        work::steady(1200 * size);
         {calls}
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     }} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < {milliseconds});
@@ -97,7 +99,7 @@ def builds(sonde_path, tmp_path_factory):
         place = folder / name / "bin"
         place.mkdir(parents=True)
         (place / "app.cc").write_text(PROGRAM.format(
-            above=above, functions=BURN.format(gone), calls=f"work::{gone}(300000);",
+            above=above, functions=BURN.format(gone), calls=f"work::{gone}(600 * size);",
             milliseconds=milliseconds))
         subprocess.run(["c++", "-g", "-O1", flag, "-o", place / "app", place / "app.cc"], check=True)
         made.append(folder / f"{name}.sonde")
