@@ -15,7 +15,7 @@ def by_name(report):
 
 
 def test_every_way_to_start_a_process(harness):
-    report = harness("tree", 500000).check()
+    report = harness("tree", 2000000).check()
     root, *children = report.processes
     assert root["name"] == "tree" and root["parent_pid"] is None
     assert [child["parent_pid"] for child in children] == [root["pid"]] * 4
@@ -47,7 +47,7 @@ def test_exec_chain_is_one_process(harness):
 
 
 def test_no_follow_leaves_children_out(harness):
-    report = harness("tree", 500000, options=["--no-follow"]).report()
+    report = harness("tree", 2000000, options=["--no-follow"]).report()
     (only,) = report.processes
     assert only["name"] == "tree"
     assert report.share("in_parent") > 95

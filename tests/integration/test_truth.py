@@ -68,7 +68,7 @@ def test_threads_bear_the_name_of_their_maker(harness):
 
 @pytest.mark.parametrize("depth", [100, 1500])
 def test_deep_stacks_are_whole(harness, depth):
-    recording = harness("deep", depth, 200000).record()
+    recording = harness("deep", depth, 800000).record()
     report = recording.report()
     assert report.profiler["stacks_cut"] == 0, report.profiler
     # A process on its way out has no stack of its own any more.
