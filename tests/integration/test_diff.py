@@ -69,7 +69,9 @@ PROGRAM = """
 {above}
 namespace work {{
 volatile unsigned long sum;
-__attribute__((noinline)) void steady(int n) {{ while (n--) sum = sum * 31 + 7; }}
+// In a register and aligned: how long a round takes would depend on where a build puts it.
+#define ROUNDS(n) unsigned long s = sum; while (n--) {{ s = s * 31 + 7; asm("" : "+r"(s)); }} sum = s
+__attribute__((noinline, aligned(64))) void steady(int n) {{ ROUNDS(n); }}
 {functions}
 }}
 int main() {{
@@ -83,7 +85,7 @@ int main() {{
     }} while (t.tv_sec * 1000 + t.tv_nsec / 1000000 < {milliseconds});
 }}
 """
-BURN = "__attribute__((noinline)) void {}(int n) {{ while (n--) sum = sum * 33 + 5; }}"
+BURN = "__attribute__((noinline, aligned(64))) void {}(int n) {{ ROUNDS(n); }}"
 
 
 @pytest.fixture(scope="module")
