@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/folders.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -52,11 +53,17 @@ struct trial {
 
 static int prepare(struct trial *t, struct error *err)
 {
-    const char *temporary = getenv("TMPDIR");
-    snprintf(t->folder, sizeof t->folder, "%.200s/sonde-verify-XXXXXX",
-             temporary && *temporary == '/' && strlen(temporary) <= 200 ? temporary : "/tmp");
-    if (!mkdtemp(t->folder))
-        return error_errno(err, FAULT_SYSTEM, "cannot make the folder %s", t->folder);
+    struct text folder = TEXT_INIT;
+    int rc = temporary_folder("verify", &folder, err);
+    if (!rc && folder.len >= sizeof t->folder) {
+        rc = error_set(err, FAULT_USAGE, "the name of the folder %s is too long", folder.data);
+        rmdir(folder.data);
+    }
+    if (!rc)
+        snprintf(t->folder, sizeof t->folder, "%s", folder.data);
+    text_release(&folder);
+    if (rc)
+        return rc;
     snprintf(t->truth, sizeof t->truth, "%s/truth", t->folder);
     snprintf(t->recording, sizeof t->recording, "%s/run.sonde", t->folder);
     snprintf(t->said, sizeof t->said, "%s/said", t->folder);
