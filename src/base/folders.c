@@ -6,7 +6,11 @@
 
 #include "base/io.h"
 
-#define UNIQUE "XXXXXX" /* what the C library puts its letters in place of */
+/* What the C library puts letters of its choice in place of. */
+static void add_unique(struct text *path)
+{
+    text_add_repeat(path, 'X', 6);
+}
 
 const char *temporary_root(void)
 {
@@ -16,7 +20,8 @@ const char *temporary_root(void)
 
 int temporary_folder(const char *name, struct text *path, struct error *err)
 {
-    text_format(path, "%s/sonde-%s-" UNIQUE, temporary_root(), name);
+    text_format(path, "%s/sonde-%s-", temporary_root(), name);
+    add_unique(path);
     if (mkdtemp(path->data))
         return 0;
     int rc = error_errno(err, FAULT_SYSTEM, "cannot make the folder %s", path->data);
@@ -26,7 +31,8 @@ int temporary_folder(const char *name, struct text *path, struct error *err)
 
 int temporary_file(struct text *path)
 {
-    text_add(path, "." UNIQUE);
+    text_add_char(path, '.');
+    add_unique(path);
     return mkostemp(path->data, O_CLOEXEC);
 }
 
