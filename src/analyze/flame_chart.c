@@ -145,13 +145,7 @@ static bool thread_times(const struct chart *chart, uint32_t thread, uint64_t *f
 
 static void open_lane(struct chart *c, uint32_t thread)
 {
-    const struct profile *p = c->s->profile;
-    const struct profile_thread *th = &p->threads.data[thread];
-    struct text name = TEXT_INIT;
-    text_format(&name, "%s (%" PRId32 ") › %s", profile_process_name(p, th->process),
-                p->processes.data[th->process].pid, profile_text(p, th->name));
-    c->lane = open_box(c, tree_symbol_numbered(c->f->tree, TREE_THREAD, name.data, th->tid), 0, 0);
-    text_release(&name);
+    c->lane = open_box(c, tree_symbol_of_thread(c->f->tree, c->s->profile, thread), 0, 0);
 }
 
 static int chart_thread(struct chart *c, uint32_t thread, struct error *err)

@@ -70,13 +70,7 @@ static void put_box(struct timeline *c, const struct profile_span *span, uint64_
 
 static uint32_t open_lane(struct timeline *c, uint32_t thread)
 {
-    const struct profile *p = c->s->profile;
-    const struct profile_thread *th = &p->threads.data[thread];
-    struct text name = TEXT_INIT;
-    text_format(&name, "%s (%" PRId32 ") › %s", profile_process_name(p, th->process),
-                p->processes.data[th->process].pid, profile_text(p, th->name));
-    uint32_t symbol = tree_symbol_numbered(c->f->tree, TREE_THREAD, name.data, th->tid);
-    text_release(&name);
+    uint32_t symbol = tree_symbol_of_thread(c->f->tree, c->s->profile, thread);
     *vector_push(&c->f->boxes) = (struct flame_box){.symbol = symbol, .width = c->f->extent};
     c->open.len = 0;
     return (uint32_t)c->f->boxes.len - 1;

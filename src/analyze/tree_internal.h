@@ -24,6 +24,8 @@ void tree_steps_release(struct tree_steps *st);
 uint32_t tree_symbol_add(struct tree *t, enum tree_level level, const char *name);
 /* "name (id)", for processes and threads. */
 uint32_t tree_symbol_numbered(struct tree *t, enum tree_level level, const char *name, int32_t id);
+/* That of a thread which stands by itself: its process is named, too. */
+uint32_t tree_symbol_of_thread(struct tree *t, const struct profile *p, uint32_t thread);
 
 /* `len` + 1 times TREE_NONE; the caller frees. */
 uint32_t *tree_array_of_none(size_t len);

@@ -56,6 +56,17 @@ uint32_t tree_symbol_numbered(struct tree *t, enum tree_level level, const char 
     return tree_symbol_add(t, level, name_keep(t, &label));
 }
 
+uint32_t tree_symbol_of_thread(struct tree *t, const struct profile *p, uint32_t thread)
+{
+    const struct profile_thread *th = &p->threads.data[thread];
+    struct text name = TEXT_INIT;
+    text_format(&name, "%s (%" PRId32 ") › %s", profile_process_name(p, th->process),
+                p->processes.data[th->process].pid, profile_text(p, th->name));
+    uint32_t symbol = tree_symbol_numbered(t, TREE_THREAD, name.data, th->tid);
+    text_release(&name);
+    return symbol;
+}
+
 /* A function whose body draws lines from several files (by #include) is in the profile once a file;
  * it is one symbol all the same. */
 static uint32_t symbol_of_function(struct naming *n, uint32_t function, uint32_t module,
