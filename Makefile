@@ -37,6 +37,7 @@ fuzz: ## run each fuzz target for FUZZ_TIME seconds (60)
 
 soak: all ## long trials: kills at any instant, and the tests of Python's own library
 	@tools/soak --build $(BUILD)
+	@tools/soak_attach --build $(BUILD)
 	@tools/soak_python --build $(BUILD)
 	@SONDE_KILLS=200 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
 		tests/integration/test_serve_faults.py -k killed

@@ -210,7 +210,7 @@ int diff_init(struct diff *d, struct profile *before, const struct profile *afte
         side_select(&d->side[i].selection, before, &own[i], chosen[i], stacks.stack);
         side_sum(&d->side[i].selection);
         tree_init(&d->side[i].tree, &d->side[i].selection,
-                  &(struct tree_options){.by_module = true});
+                  &(struct tree_options){.by_module = true, .by_name = true});
     }
     selection_release(&stacks);
     if (!rc)

@@ -59,7 +59,7 @@ void lexicon_update(struct lexicon *x)
 {
     struct tree t = {.profile = x->profile};
     struct tree_steps st;
-    tree_steps_init(&st, &t, false, true);
+    tree_steps_init(&st, &t, false, &(struct tree_options){.by_module = true});
     x->changed.len = 0;
     for (uint32_t i = 0; i < x->profile->frames.len; i++)
         take_frame(x, &st, &t, i);

@@ -16,6 +16,7 @@
 #define SCREEN_NOTES 3
 /* Functions with longer names are not suggested: nobody types them. */
 #define NAME_TO_TYPE 60
+#define NAMELESS_PERCENT 10 /* worth a word */
 
 enum view_kind report_kind(const struct report *r)
 {
@@ -190,6 +191,21 @@ static void add_marks(struct view_section *s, const struct profile *p, size_t li
     text_release(&note);
 }
 
+/* Interpreters that compile know their functions' names, and tell them if asked. */
+static void add_nameless(struct view_section *s, const struct view *v)
+{
+    const struct view_section *functions = view_find(v, "functions");
+    for (size_t i = 0; functions && i < functions->rows.len; i++) {
+        const struct view_value *name = view_cell(functions, i, "name");
+        const struct view_value *self = view_cell(functions, i, "self_percent");
+        if (name && name->known && !strcmp(name->text, "[jit]") &&
+            self->percent >= NAMELESS_PERCENT)
+            view_note(s, NOTE_INFO,
+                      "code compiled at run time has no names here: its program writes them down "
+                      "with node --perf-basic-prof, java -XX:+DumpPerfMapAtExit, python -X perf");
+    }
+}
+
 void section_notes(struct view *v, const struct report *r, size_t limit)
 {
     const struct profile *p = r->selection->profile;
@@ -200,6 +216,7 @@ void section_notes(struct view *v, const struct report *r, size_t limit)
                 add_note(s, limit, p->notes.data[i].level, profile_text(p, p->notes.data[i].text));
     }
     add_marks(s, p, limit);
+    add_nameless(s, v);
     if (selection_empty(r->selection))
         view_note(s, NOTE_WARNING,
                   p->cells.len ? "nothing that was recorded is selected"

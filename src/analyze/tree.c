@@ -28,7 +28,7 @@ static void builder_init(struct builder *b, struct tree *t, const struct selecti
     const struct profile *p = s->profile;
     *b = (struct builder){.t = t, .s = s, .o = o, .no_stack = TREE_NONE};
     b->stamp = memory_array(p->stacks.len, sizeof *b->stamp);
-    tree_steps_init(&b->steps, t, s->no_inline, o->by_module);
+    tree_steps_init(&b->steps, t, s->no_inline, o);
 }
 
 static void builder_release(struct builder *b)

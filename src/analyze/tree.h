@@ -45,6 +45,7 @@ struct tree_options {
     bool by_process; /* a level of processes above the stacks, */
     bool by_thread;  /* and of threads */
     bool by_module;  /* code without names is grouped as [libfoo.so], not told apart by address */
+    bool by_name;    /* so are functions of which only the place is known: for several builds */
     bool waits;      /* a leaf that says why, under stacks that wait; not with callers */
     uint32_t depth;  /* deepest level of code below the root or thread; 0: no bound */
 };

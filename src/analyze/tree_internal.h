@@ -17,7 +17,8 @@ struct tree_steps {
 };
 
 /* Steps of every frame; the symbols are put into the tree. */
-void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline, bool by_module);
+void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline,
+                     const struct tree_options *o);
 void tree_steps_release(struct tree_steps *st);
 
 /* Symbols that are no function of a module: by level, `name` must last as long as the tree. */

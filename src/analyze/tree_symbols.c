@@ -14,7 +14,8 @@
 
 struct naming {
     struct tree *t;
-    bool no_inline, by_module;
+    bool no_inline;
+    const struct tree_options *o;
     uint32_t *function_symbol, *module_symbol;
     struct map by_name; /* (name, start line | module) -> symbol */
 };
@@ -108,7 +109,7 @@ static uint32_t symbol_without_name(struct naming *n, const struct profile_frame
                                     enum code_kind kind)
 {
     const struct profile *p = n->t->profile;
-    bool known = f->module < p->modules.len, grouped = n->by_module || kind == CODE_UNKNOWN;
+    bool known = f->module < p->modules.len, grouped = n->o->by_module || kind == CODE_UNKNOWN;
     uint32_t *shared = &n->module_symbol[known ? f->module : p->modules.len];
     if (grouped && *shared != TREE_NONE)
         return *shared;
@@ -136,7 +137,8 @@ static void frame_unfold(struct naming *n, struct tree_steps *st, const struct p
     bool any = false;
     for (uint32_t i = outermost; i && i >= innermost; i--) {
         uint32_t function = at[i - 1].function;
-        if (!*profile_text(p, p->functions.data[function].name))
+        const char *name = profile_text(p, p->functions.data[function].name);
+        if (!*name || (n->o->by_name && profile_name_is_place(name)))
             continue;
         *vector_push(&st->steps) =
             (struct step){.symbol = symbol_of_function(n, function, f->module, kind),
@@ -148,12 +150,13 @@ static void frame_unfold(struct naming *n, struct tree_steps *st, const struct p
         *vector_push(&st->steps) = (struct step){.symbol = symbol_without_name(n, f, kind)};
 }
 
-void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline, bool by_module)
+void tree_steps_init(struct tree_steps *st, struct tree *t, bool no_inline,
+                     const struct tree_options *o)
 {
     const struct profile *p = t->profile;
     struct naming n = {.t = t,
                        .no_inline = no_inline,
-                       .by_module = by_module,
+                       .o = o,
                        .function_symbol = tree_array_of_none(p->functions.len),
                        .module_symbol = tree_array_of_none(p->modules.len)};
     *st = (struct tree_steps){.first = memory_array(p->frames.len + 1, sizeof *st->first)};

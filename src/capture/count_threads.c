@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/map.h"
+#include "capture/cpus.h"
 #include "capture/perf_record.h"
 #include "capture/proc.h"
 #include "capture/ring.h"
@@ -60,7 +61,7 @@ struct count_threads *count_threads_new(struct counter_plan *plan, struct counts
     struct cpus cpus = {0};
     t->plan = plan;
     t->counts = c;
-    cpus_read("/sys/devices/system/cpu/online", &cpus);
+    cpus_online(&cpus);
     for (size_t i = 0; i < cpus.len; i++)
         *vector_push(&t->rings) = (struct cpu_ring){.cpu = cpus.data[i], .fd = -1};
     vector_release(&cpus);

@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/text.h"
+#include "capture/cpus.h"
 
 struct plan_context {
     struct counter_plan *plan;
@@ -61,25 +62,6 @@ int counter_plan_default(struct counter_plan *p, struct counts *c, struct error 
 void counter_plan_release(struct counter_plan *p)
 {
     vector_release(&p->events);
-}
-
-void cpus_read(const char *path, struct cpus *out)
-{
-    char *text = NULL;
-    if (io_slurp(path, 1 << 16, &text, NULL, NULL)) {
-        *vector_push(out) = 0;
-        return;
-    }
-    for (char *s = text; *s >= '0' && *s <= '9';) {
-        long first = strtol(s, &s, 10), last = first;
-        if (*s == '-')
-            last = strtol(s + 1, &s, 10);
-        for (long cpu = first; cpu <= last && cpu < 65536; cpu++)
-            *vector_push(out) = (int)cpu;
-        if (*s == ',')
-            s++;
-    }
-    free(text);
 }
 
 void counters_init(struct counters *s, struct counter_plan *plan, struct counts *c)
@@ -156,7 +138,7 @@ int counters_add_cpus(struct counters *s, struct error *err)
 {
     struct cpus cpus = {0};
     int rc = 0;
-    cpus_read("/sys/devices/system/cpu/online", &cpus);
+    cpus_online(&cpus);
     for (size_t i = 0; i < cpus.len && !rc; i++)
         rc = add(s, -1, cpus.data[i], COUNTER_TASK, err);
     s->counts->cpus = cpus.len;

@@ -53,11 +53,4 @@ void counters_enable(struct counters *s);
 void counters_read(const struct counters *s, struct counts_value *out);
 void counters_release(struct counters *s);
 
-/* "0-3,8" as sysfs has it, appended; CPU 0 alone if `path` cannot be read. */
-struct cpus {
-    int *data;
-    size_t len, cap;
-};
-void cpus_read(const char *path, struct cpus *out);
-
 #endif

@@ -7,9 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "capture/cpus.h"
 #include "capture/perf_internal.h"
 
 #define TASK_RING_PAGES 512
@@ -29,24 +29,13 @@ static int perf_event_open(struct perf_event_attr *attr, pid_t pid, int cpu)
     return (int)syscall(SYS_perf_event_open, attr, pid, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* "0-3,8,10-11" from the kernel; CPU 0 if it cannot be read. */
 void perf_find_cpus(struct perf *p)
 {
-    char *text = NULL;
-    if (io_slurp("/sys/devices/system/cpu/online", 1 << 16, &text, NULL, NULL)) {
-        *vector_push(&p->cpus) = (struct perf_cpu){.cpu = 0};
-        return;
-    }
-    for (char *s = text; *s >= '0' && *s <= '9';) {
-        long first = strtol(s, &s, 10), last = first;
-        if (*s == '-')
-            last = strtol(s + 1, &s, 10);
-        for (long cpu = first; cpu <= last && cpu < 65536; cpu++)
-            *vector_push(&p->cpus) = (struct perf_cpu){.cpu = (int)cpu};
-        if (*s == ',')
-            s++;
-    }
-    free(text);
+    struct cpus online = {0};
+    cpus_online(&online);
+    for (size_t i = 0; i < online.len; i++)
+        *vector_push(&p->cpus) = (struct perf_cpu){.cpu = online.data[i]};
+    vector_release(&online);
 }
 
 /* What every event has: who it follows, which clock, and the trailer of its records. */

@@ -45,6 +45,16 @@ void space_map(struct space *s, const struct space_mapping *m, const struct rows
     unwind_map_add(&s->unwind, &u);
 }
 
+struct space *space_with(struct space *s, struct module *m, uint64_t start, uint64_t end,
+                         uint64_t offset, const struct rows *rows)
+{
+    struct space_mapping map = {
+        .start = start, .end = end, .bias = module_bias(m, start, offset), .module = m};
+    struct space *own = space_own(s);
+    space_map(own, &map, rows);
+    return own;
+}
+
 const struct range *space_find(const struct space *s, uint64_t address)
 {
     return ranges_find(&s->maps, address);

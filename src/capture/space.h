@@ -29,6 +29,10 @@ void space_drop(struct space *s); /* NULL-safe */
 struct space *space_own(struct space *s);
 /* As mmap: replaces what was there. `s` must be the caller's own. */
 void space_map(struct space *s, const struct space_mapping *m, const struct rows *rows);
+/* The caller's own space with `m` mapped at [start, end), from `offset` of its file; `s` is
+ * dropped. */
+struct space *space_with(struct space *s, struct module *m, uint64_t start, uint64_t end,
+                         uint64_t offset, const struct rows *rows);
 /* Its owner is a struct module; NULL if nothing is mapped there. */
 const struct range *space_find(const struct space *s, uint64_t address);
 

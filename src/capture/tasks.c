@@ -283,10 +283,8 @@ void tasks_on_map(struct tasks *t, pid_t pid, const char *path, uint64_t start, 
     learn_program(t, p, path);
     struct module *m =
         modules_find(t->modules, pid, path, start, start + length, build_id, build_id_len);
-    struct space_mapping map = {
-        .start = start, .end = start + length, .bias = module_bias(m, start, offset), .module = m};
-    p->space = space_own(p->space);
-    space_map(p->space, &map, module_rows(t->modules, m));
+    const struct rows *rows = module_rows(t->modules, m);
+    p->space = space_with(p->space, m, start, start + length, offset, rows);
     writer_mapping(t->writer, p->id, m->id, start, start + length, offset, time);
 }
 

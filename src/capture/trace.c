@@ -78,12 +78,7 @@ void traces_on_mapping(struct traces *t, struct agents_process *p, const struct 
     struct session *s = t->session;
     struct module *module =
         modules_find(&s->modules, p->pid, m->path, m->start, m->end, m->build_id, m->build_id_len);
-    struct space_mapping map = {.start = m->start,
-                                .end = m->end,
-                                .bias = module_bias(module, m->start, m->offset),
-                                .module = module};
-    image->space = space_own(image->space);
-    space_map(image->space, &map, NULL);
+    image->space = space_with(image->space, module, m->start, m->end, m->offset, NULL);
 }
 
 void traces_on_trace(struct traces *t, struct agents_process *p)

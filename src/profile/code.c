@@ -113,6 +113,12 @@ uint32_t profile_stack_add(struct profile *p, uint32_t parent, uint32_t frame)
     return (uint32_t)p->stacks.len - 1;
 }
 
+bool profile_name_is_place(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 5 && name[0] == '[' && name[len - 1] == ']' && strstr(name, "+0x");
+}
+
 const char *profile_module_name(const struct profile *p, uint32_t module)
 {
     if (module >= p->modules.len)

@@ -273,5 +273,7 @@ const char *profile_process_name(const struct profile *p, uint32_t process);
 uint64_t profile_lost(const struct profile *p);
 /* Last part of the module's path ("libc.so.6"), "[kernel]", "[vdso]" ... */
 const char *profile_module_name(const struct profile *p, uint32_t module);
+/* "[libfoo.so+0x1234]": a function of which only its place is known, in one build of the module. */
+bool profile_name_is_place(const char *name);
 
 #endif

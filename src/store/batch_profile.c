@@ -59,7 +59,7 @@ static uint32_t intern(struct sums *s, const char *text, size_t max)
 }
 
 /* Name of the function at `location` of a frame; of the module where there are no names, so that
- * addresses do not become functions without number. */
+ * places, which are others in each build, do not become functions without number. */
 static const char *name_of(const struct profile *p, uint32_t frame, uint32_t location,
                            struct text *scratch)
 {
@@ -70,7 +70,7 @@ static const char *name_of(const struct profile *p, uint32_t frame, uint32_t loc
         uint32_t function = p->locations.data[f->first_location + location].function;
         const char *name =
             function < p->functions.len ? profile_text(p, p->functions.data[function].name) : "";
-        if (*name)
+        if (*name && !profile_name_is_place(name))
             return name;
     }
     const char *module = profile_module_name(p, f->module);

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/vector.h"
+#include "profile/profile.h"
 #include "symbol/answer_wire.h"
 #include "symbol/child.h"
 
@@ -86,7 +87,7 @@ static void emit_once(struct pool *p, size_t module, size_t index,
     if (p->seen[module][index])
         return;
     p->seen[module][index] = 1;
-    p->result[module].resolved++;
+    p->result[module].resolved += !profile_name_is_place(location->function);
     p->result[module].with_lines += location->file && location->line;
     p->sink->emit(p->sink->context, module, index, location, n);
 }

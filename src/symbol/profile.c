@@ -35,6 +35,14 @@ static void on_answer(void *context, size_t module, uint32_t frame,
         k->options->progress(k->options->context, k->summary->named, k->summary->asked);
 }
 
+/* A function's place stands in for its name until that is found. */
+static bool has_names(const struct profile *p, const struct profile_frame *f)
+{
+    uint32_t function = f->location_count ? p->locations.data[f->first_location].function : 0;
+    return f->location_count &&
+           !profile_name_is_place(profile_text(p, p->functions.data[function].name));
+}
+
 static void gather(struct profile *p, const char *sysroot, bool again, struct symbol_batch *b)
 {
     for (size_t i = 0; i < p->modules.len; i++) {
@@ -50,7 +58,7 @@ static void gather(struct profile *p, const char *sysroot, bool again, struct sy
     for (size_t i = 0; i < p->frames.len; i++) {
         const struct profile_frame *f = &p->frames.data[i];
         bool named_only = f->location_count && !f->address;
-        if (!named_only && (again || !f->location_count))
+        if (!named_only && (again || !has_names(p, f)))
             symbol_batch_add(b, f->module, f->address, (uint32_t)i);
     }
 }

@@ -9,11 +9,12 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "profile/profile.h"
 
 static const struct resolver *const resolvers[] = {
     &resolver_build_id, &resolver_debug_link, &resolver_debuginfod, &resolver_dwarf,
-    &resolver_symtab,   &resolver_mini,       &resolver_plt,        &resolver_vdso,
-    &resolver_kernel,   &resolver_perf_map,   &resolver_jitdump,
+    &resolver_symtab,   &resolver_mini,       &resolver_plt,        &resolver_frame_table,
+    &resolver_vdso,     &resolver_kernel,     &resolver_perf_map,   &resolver_jitdump,
 };
 
 #define DELETED " (deleted)"
@@ -171,7 +172,7 @@ static void hand_out(struct module *m, const struct symbol_sink *sink)
             continue;
         for (uint32_t k = 0; k < answer->n; k++)
             complete(m, &d, &answer->location[k]);
-        m->result->resolved++;
+        m->result->resolved += !profile_name_is_place(answer->location->function);
         m->result->with_lines += answer->location->file && answer->location->line;
         sink->emit(sink->context, 0, i, answer->location, answer->n);
     }

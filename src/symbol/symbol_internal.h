@@ -78,6 +78,7 @@ extern const struct resolver resolver_dwarf;
 extern const struct resolver resolver_symtab;
 extern const struct resolver resolver_mini; /* .gnu_debugdata */
 extern const struct resolver resolver_plt;
+extern const struct resolver resolver_frame_table; /* .eh_frame_hdr: no names, but functions */
 extern const struct resolver resolver_vdso;
 extern const struct resolver resolver_kernel;
 extern const struct resolver resolver_perf_map;

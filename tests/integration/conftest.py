@@ -21,6 +21,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "needs(*commands): skip until sonde has these commands")
+    config.addinivalue_line("markers", "alone: it measures, or changes the machine; nothing may run "
+                                       "beside it")
+    # Background jobs and nohup leave these ignored, and programs inherit that.
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT
+                          else signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

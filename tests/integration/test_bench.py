@@ -5,6 +5,8 @@ import io
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 
 def rows(done, section):
     return done.json["sections"][section]["rows"]

@@ -6,6 +6,8 @@ import pytest
 
 from runs import wait_until
 
+pytestmark = pytest.mark.alone
+
 
 def agrees(say, path, counted=None):
     """The samples' sum is the CPU time that was counted, as far as chance lets it: each sample may

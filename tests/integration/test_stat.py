@@ -267,6 +267,7 @@ def paranoid():
     path.write_text(before)
 
 
+@pytest.mark.alone
 def test_users_count_their_own_side(nobody, paranoid):
     """2, the kernel's default."""
     paranoid(2)
@@ -276,6 +277,7 @@ def test_users_count_their_own_side(nobody, paranoid):
     assert rows["page-faults"]["value"] > 0 and rows["task-clock"]["value"] > 0
 
 
+@pytest.mark.alone
 def test_a_machine_that_lets_nobody_count(nobody, paranoid):
     """3 and more refuse users everything where the kernel has that patch; 2 the kernel's side."""
     paranoid(4)

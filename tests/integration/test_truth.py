@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+pytestmark = pytest.mark.alone
+
 MS = 1000000
 
 

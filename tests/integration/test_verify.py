@@ -8,6 +8,8 @@ import pytest
 
 from runs import run
 
+pytestmark = pytest.mark.alone
+
 
 def kinds(done):
     return {row["kind"]: row for row in done.json["sections"]["kinds"]["rows"]}

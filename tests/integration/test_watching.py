@@ -12,7 +12,7 @@ from browser import find
 from live import Session
 from runs import wait_until
 
-pytestmark = pytest.mark.needs("graph")
+pytestmark = [pytest.mark.needs("graph"), pytest.mark.alone]
 PROCESSES = 17
 PAUSE = 0.1  # s that no process may stand still beyond twice what the machine does to those nobody looks at
 
