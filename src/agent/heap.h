@@ -37,6 +37,9 @@ enum heap_gate {
     GATE_OFF,  /* nothing is recorded in this process */
 };
 
+/* What is on every call's way. */
+#define INLINE static inline __attribute__((always_inline))
+
 #define HEAP_TABLE 256 /* slots of a thread's first table, a power of two */
 #define HEAP_WINDOW 2048
 #define HEAP_RANGES_KNOWN 8          /* a power of two */
@@ -169,8 +172,9 @@ struct heap_block {
 struct heap_block heap_take(struct heap_thread *t, uint64_t address);
 void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block block);
 void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block);
-void heap_flush(struct heap_thread *t);   /* tells the process the thread's delta */
-int64_t heap_draw(struct heap_thread *t); /* bytes to the next sample */
+void heap_end(struct heap_thread *t, uint64_t address); /* both in one: a free */
+void heap_flush(struct heap_thread *t);                 /* tells the process the thread's delta */
+int64_t heap_draw(struct heap_thread *t);               /* bytes to the next sample */
 
 /* What is mapped changes cells alone. */
 void heap_count_mapped(struct heap_thread *t, uint32_t cell, uint64_t bytes);

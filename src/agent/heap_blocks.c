@@ -140,12 +140,27 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
     return false;
 }
 
-uint64_t *blocks_place(struct heap_thread *t, struct heap_region *r, uint64_t address)
+/* The word of the address, or an empty one where it may stand; NULL if that takes longer. */
+static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_region *r,
+                               uint64_t address)
+{
+    if (__builtin_expect(!r->bits || r->used >= 1u << r->bits >> 1, 0))
+        return NULL;
+    uint64_t *line = blocks_line(t, r, address), *there = NULL;
+    if (r->spilled)
+        there = blocks_look(blocks_neighbour(t, r, line), blocks_key(address), false);
+    return __builtin_expect(there != NULL, 0) ? there
+                                              : blocks_look(line, blocks_key(address), true);
+}
+
+/* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
+ */
+static uint64_t *place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
 {
     bool grown = !r->bits || r->used >= 1u << r->bits >> 1;
     if (grown && !region_grow(t, r))
         return NULL;
-    uint64_t *place = blocks_place_fast(t, r, address);
+    uint64_t *place = place_in_line(t, r, address);
     while (!place) {
         place = blocks_look(blocks_neighbour(t, r, blocks_line(t, r, address)), UINT32_MAX, true);
         if (place)
@@ -153,12 +168,13 @@ uint64_t *blocks_place(struct heap_thread *t, struct heap_region *r, uint64_t ad
         else if (!region_grow(t, r))
             return NULL;
         else
-            place = blocks_place_fast(t, r, address);
+            place = place_in_line(t, r, address);
     }
     return place;
 }
 
-uint64_t blocks_big_word(uint64_t word, uint64_t size)
+/* For a size that a word has no room for; 0: there is none for it either. */
+static uint64_t big_word(uint64_t word, uint64_t size)
 {
     uint64_t *big = heap_process->segment->big;
     for (uint64_t i = 0; i < HEAP_BIG; i++) {
@@ -177,4 +193,26 @@ uint64_t blocks_big_size(uint64_t word)
     uint64_t size = *place;
     __atomic_store_n(place, 0, __ATOMIC_RELAXED);
     return size;
+}
+
+enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                                 struct heap_block block, struct heap_block *old)
+{
+    uint64_t word = (uint64_t)block.cell << CELL_SHIFT | blocks_key(address);
+    if (block.size <= SIZE_MASK)
+        word |= block.size << SIZE_SHIFT;
+    else
+        word = big_word(word, block.size);
+    uint64_t *place = place_in_line(t, r, address);
+    if (!place && word)
+        place = place_slowly(t, r, address);
+    if (place && word) {
+        if (*place)
+            *old = blocks_read(*place);
+        else
+            r->used++;
+        __atomic_store_n(place, word, __ATOMIC_RELEASE);
+    }
+    region_leave(t, r);
+    return place && word ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
 }

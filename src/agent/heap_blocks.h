@@ -29,15 +29,11 @@ _Static_assert(CELL_SHIFT == 40, "a block is one word, and its high half is not 
 
 /* A region that the thread did not use lately; NULL if there is none, or no room for one. */
 struct heap_region *blocks_region_find(struct heap_thread *t, uint64_t address, bool make);
-/* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
- */
-uint64_t *blocks_place(struct heap_thread *t, struct heap_region *r, uint64_t address);
-/* Sizes that a word has no room for. */
-uint64_t blocks_big_word(uint64_t word, uint64_t size); /* 0: no room */
-uint64_t blocks_big_size(uint64_t word);                /* gives the room back */
+/* A size that a word has no room for; gives the room back. */
+uint64_t blocks_big_size(uint64_t word);
 
 /* Ranges never move, so a thread remembers some of them. */
-static inline struct heap_region *blocks_region(struct heap_thread *t, uint64_t address, bool make)
+INLINE struct heap_region *blocks_region(struct heap_thread *t, uint64_t address, bool make)
 {
     uint64_t key = (address >> HEAP_RANGE_SHIFT) + 1;
     size_t known = key & (HEAP_RANGES_KNOWN - 1);
@@ -46,30 +42,30 @@ static inline struct heap_region *blocks_region(struct heap_thread *t, uint64_t 
     return &t->range[known].regions[address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1)];
 }
 
-static inline uint64_t *blocks_table(const struct heap_thread *t, uint32_t unit)
+INLINE uint64_t *blocks_table(const struct heap_thread *t, uint32_t unit)
 {
     return (uint64_t *)(t->blocks + (uint64_t)unit * TABLE_UNIT);
 }
 
-static inline uint32_t blocks_key(uint64_t address)
+INLINE uint32_t blocks_key(uint64_t address)
 {
     return (uint32_t)(address >> 3 & KEY_MASK);
 }
 
 /* The line of a key in a table of 1 << bits words. */
-static inline uint32_t blocks_home(uint32_t key, uint8_t bits)
+INLINE uint32_t blocks_home(uint32_t key, uint8_t bits)
 {
     return (uint32_t)((uint64_t)(key * 0x9e3779b1u) >> (32 + LINE_BITS - bits));
 }
 
-static inline uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
-                                    uint64_t address)
+INLINE uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
+                             uint64_t address)
 {
     return blocks_table(t, r->table) + LINE * blocks_home(blocks_key(address), r->bits);
 }
 
 /* The word of a key in a line, else an empty one if that will do, else NULL. */
-static inline uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too)
+INLINE uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too)
 {
     uint32_t same, empty;
     arch_line_look(line, key, KEY_MASK, &same, &empty);
@@ -79,22 +75,21 @@ static inline uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too
 }
 
 /* The line where blocks go that a line has no room for. */
-static inline uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
-                                         uint64_t *line)
+INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
+                                  uint64_t *line)
 {
     uint64_t *table = blocks_table(t, r->table);
     return r->bits == LINE_BITS ? line : table + ((line - table) ^ LINE);
 }
 
 /* On its way to the cache. */
-static inline void blocks_fetch(const struct heap_thread *t, const struct heap_region *r,
-                                uint64_t address)
+INLINE void blocks_fetch(const struct heap_thread *t, const struct heap_region *r, uint64_t address)
 {
     if (r && r->bits)
         __builtin_prefetch(blocks_line(t, r, address), 1);
 }
 
-static inline struct heap_block blocks_read(uint64_t word)
+INLINE struct heap_block blocks_read(uint64_t word)
 {
     struct heap_block b = {.cell = (uint32_t)(word >> CELL_SHIFT),
                            .size = word >> SIZE_SHIFT & SIZE_MASK};
@@ -103,51 +98,37 @@ static inline struct heap_block blocks_read(uint64_t word)
     return b;
 }
 
-/* The word of the address, or an empty one where it may stand; NULL if that takes longer. */
-static inline uint64_t *blocks_place_fast(const struct heap_thread *t, const struct heap_region *r,
-                                          uint64_t address)
-{
-    if (__builtin_expect(!r->bits || r->used >= 1u << r->bits >> 1, 0))
-        return NULL;
-    uint64_t *line = blocks_line(t, r, address), *there = NULL;
-    if (r->spilled)
-        there = blocks_look(blocks_neighbour(t, r, line), blocks_key(address), false);
-    return __builtin_expect(there != NULL, 0) ? there
-                                              : blocks_look(line, blocks_key(address), true);
-}
+/* blocks_put where something is not as it mostly is; the thread is in the region. */
+enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                                 struct heap_block block, struct heap_block *old);
 
 /* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
  * 0. */
-static inline enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r,
-                                        uint64_t address, struct heap_block block,
-                                        struct heap_block *old)
+INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                                 struct heap_block block, struct heap_block *old)
 {
     old->cell = 0;
     if (__builtin_expect(!r, 0))
         return HEAP_LOST_BLOCKS;
     if (__builtin_expect(!region_enter(t, r), 0))
         return HEAP_LOST_BUSY;
-    uint64_t word = (uint64_t)block.cell << CELL_SHIFT | blocks_key(address);
-    if (__builtin_expect(block.size <= SIZE_MASK, 1))
-        word |= block.size << SIZE_SHIFT;
-    else
-        word = blocks_big_word(word, block.size);
-    uint64_t *place = blocks_place_fast(t, r, address);
-    if (__builtin_expect(!place && word, 0))
-        place = blocks_place(t, r, address);
-    if (__builtin_expect(place && word, 1)) {
-        if (__builtin_expect(*place != 0, 0))
-            *old = blocks_read(*place);
-        else
-            r->used++;
-        __atomic_store_n(place, word, __ATOMIC_RELEASE);
+    uint32_t key = blocks_key(address), same = 1, empty = 0;
+    uint64_t *line = NULL;
+    if (__builtin_expect(r->used < 1u << r->bits >> 1 && !r->spilled, 1)) {
+        line = blocks_line(t, r, address);
+        arch_line_look(line, key, KEY_MASK, &same, &empty);
     }
+    if (__builtin_expect(same || !empty || block.size > SIZE_MASK, 0))
+        return blocks_put_slowly(t, r, address, block, old);
+    uint64_t word = (uint64_t)block.cell << CELL_SHIFT | block.size << SIZE_SHIFT | key;
+    __atomic_store_n(line + __builtin_ctz(empty), word, __ATOMIC_RELEASE);
+    r->used++;
     region_leave(t, r);
-    return place && word ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
+    return HEAP_LOSSES;
 }
 
 /* Cell 0: the block is not known. */
-static inline struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
+INLINE struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
 {
     struct heap_block block = {0};
     struct heap_region *r = blocks_region(t, address, false);

@@ -13,26 +13,26 @@
 
 #include "agent/heap.h"
 
-static inline uint64_t memo_word(uint64_t address)
+INLINE uint64_t memo_word(uint64_t address)
 {
     uint64_t word;
     memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
     return word;
 }
 
-static inline struct heap_shape *memo_shape(struct heap_thread *t, const struct unwind_call *call)
+INLINE struct heap_shape *memo_shape(struct heap_thread *t, const struct unwind_call *call)
 {
     uint64_t place = ((call->sp >> 3) + call->ip) * 0x9e3779b97f4a7c15ull;
     return &t->shape[place >> 58 & (HEAP_SHAPES - 1)];
 }
 
-static inline uint32_t memo_version(void)
+INLINE uint32_t memo_version(void)
 {
     return (uint32_t)__atomic_load_n(&agent_map.version, __ATOMIC_ACQUIRE);
 }
 
 /* Whether the shape is that of the call, and is to be tried. */
-static inline bool memo_fits(const struct heap_shape *s, const struct unwind_call *call)
+INLINE bool memo_fits(const struct heap_shape *s, const struct unwind_call *call)
 {
     return s->sp == call->sp && s->ip == call->ip && s->version == memo_version() &&
            (!s->trace.uses_fp || s->fp == call->fp);
@@ -40,7 +40,7 @@ static inline bool memo_fits(const struct heap_shape *s, const struct unwind_cal
 
 /* Over the call, the words, and the thread, whose place another one had before. Four sums at once,
  * since a multiplication takes as long as four loads. */
-static inline uint64_t memo_hash(const struct heap_thread *t, const struct heap_shape *s)
+INLINE uint64_t memo_hash(const struct heap_thread *t, const struct heap_shape *s)
 {
     const uint64_t factor = 0x9e3779b97f4a7c15ull, sp = s->sp;
     const uint16_t *w = s->trace.word;
@@ -60,7 +60,7 @@ static inline uint64_t memo_hash(const struct heap_thread *t, const struct heap_
 
 /* Where all Python frames are at the same instructions, the same caller at the same depth has been
  * come to by the same way: nothing need be looked at. */
-static inline uint64_t memo_hash_python(const struct heap_thread *t, const struct unwind_call *call)
+INLINE uint64_t memo_hash_python(const struct heap_thread *t, const struct unwind_call *call)
 {
     uint64_t a = (t->salt ^ call->ip) * 0x9e3779b97f4a7c15ull;
     a = ((a ^ a >> 29) + call->sp + ((uint64_t)t->index << 48)) * 0xd6e8feb86659fd93ull;
@@ -68,14 +68,13 @@ static inline uint64_t memo_hash_python(const struct heap_thread *t, const struc
 }
 
 /* The place of a hash; the one beside it is its second. */
-static inline struct heap_known *memo_at(struct heap_thread *t, uint64_t hash, size_t second)
+INLINE struct heap_known *memo_at(struct heap_thread *t, uint64_t hash, size_t second)
 {
     return &t->memo[(hash & (HEAP_MEMOS - 1)) ^ second];
 }
 
 /* The cell that the same call had before, or 0; *hash is for memo_put then. */
-static inline uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call,
-                                 uint64_t *hash)
+INLINE uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call, uint64_t *hash)
 {
     const struct heap_shape *s = memo_shape(t, call);
     *hash = 0;

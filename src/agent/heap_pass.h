@@ -100,7 +100,7 @@ static inline struct pass forget_begin(void *block, const struct heap_frame *cal
     if (likely(heap_may_know(t, address))) {
         t->busy_sp = (uint64_t)(uintptr_t)caller;
         gate_set(GATE_BUSY);
-        heap_on_free(t, address, heap_take(t, address));
+        heap_end(t, address);
     }
     gate_set(GATE_REAL);
     return pass;

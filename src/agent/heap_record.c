@@ -2,6 +2,9 @@
  * What a call changes. The order is such that a process that dies between any two instructions
  * leaves sums that are one call behind at worst, never wrong: a call is counted as generated
  * first, as recorded in its cell last.
+ *
+ * What is on every call's way is put together in one piece (INLINE), once for each mode: calls of
+ * functions and questions of the mode were a third of what it took.
  */
 #include "agent/heap_blocks.h"
 
@@ -32,14 +35,18 @@ static double exp_minus(double x)
     return e;
 }
 
-static struct weight weigh(const struct heap_cell *c, uint64_t size)
+static __attribute__((noinline)) struct weight weigh_sample(const struct heap_cell *c,
+                                                            uint64_t size)
 {
-    if (__builtin_expect(heap_settings.mode == HEAP_EXACT, 1))
-        return (struct weight){.count = 1, .bytes = size};
     double bytes = size ? (double)size : 1;
     double p = 1 - exp_minus(bytes / (double)(heap_settings.interval << c->level));
     return (struct weight){.count = (uint64_t)(HEAP_SCALE / p + 0.5),
                            .bytes = (uint64_t)((double)size / p + 0.5)};
+}
+
+INLINE struct weight weigh(const struct heap_cell *c, uint64_t size, bool exact)
+{
+    return exact ? (struct weight){.count = 1, .bytes = size} : weigh_sample(c, size);
 }
 
 /* -ln of a uniform number in (0, 1], times the interval. */
@@ -59,18 +66,18 @@ int64_t heap_draw(struct heap_thread *t)
     return (int64_t)(((shift + 1) * LN2 - ln) * (double)(heap_settings.interval << t->level));
 }
 
-static inline void keep(uint64_t *counter, uint64_t by)
+INLINE void keep(uint64_t *counter, uint64_t by)
 {
     __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
 }
 
-static inline void add(uint64_t *counter, uint64_t by)
+INLINE void add(uint64_t *counter, uint64_t by)
 {
     __atomic_fetch_add(counter, by, __ATOMIC_RELAXED);
 }
 
 /* Before any change of a cell: what it held at the latest peaks. */
-static inline void cell_touch(const struct heap_header *h, struct heap_cell *c)
+INLINE void cell_touch(const struct heap_header *h, struct heap_cell *c)
 {
     uint32_t epoch = __atomic_load_n(&h->epoch, __ATOMIC_RELAXED);
     uint32_t tree = __atomic_load_n(&heap_tree->epoch, __ATOMIC_RELAXED);
@@ -165,20 +172,19 @@ void heap_flush(struct heap_thread *t)
     tell_tree(h, now);
 }
 
-static inline void total_add(struct heap_thread *t, int64_t by)
+INLINE void total_add(struct heap_thread *t, int64_t by)
 {
     t->delta += by;
     if (t->delta > t->up || -t->delta > t->down)
         heap_flush(t);
 }
 
-static inline bool is_own(const struct heap_thread *t, const struct heap_cell *c)
+INLINE bool is_own(const struct heap_thread *t, const struct heap_cell *c)
 {
     return __builtin_expect(c->thread == t->index, 1);
 }
 
-static inline void cell_add(struct heap_thread *t, struct heap_cell *c, uint64_t size,
-                            struct weight w)
+INLINE void cell_add(struct heap_thread *t, struct heap_cell *c, uint64_t size, struct weight w)
 {
     cell_touch(t->segment, c);
     if (is_own(t, c)) {
@@ -192,9 +198,9 @@ static inline void cell_add(struct heap_thread *t, struct heap_cell *c, uint64_t
     }
 }
 
-static void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t size)
+INLINE void count_alloc(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool exact)
 {
-    struct weight w = weigh(c, size);
+    struct weight w = weigh(c, size, exact);
     cell_add(t, c, size, w);
     t->taken += w.bytes;
     if ((int64_t)(t->taken - t->given) > t->high)
@@ -214,7 +220,7 @@ static __attribute__((noinline)) void count_released(struct heap_thread *t,
     keep(&t->cells[cell].frees, w.count);
 }
 
-static inline void cell_release(struct heap_thread *t, struct heap_cell *c, struct weight w)
+INLINE void cell_release(struct heap_thread *t, struct heap_cell *c, struct weight w)
 {
     cell_touch(t->segment, c);
     if (is_own(t, c)) {
@@ -227,9 +233,10 @@ static inline void cell_release(struct heap_thread *t, struct heap_cell *c, stru
     }
 }
 
-static void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary)
+INLINE void count_free(struct heap_thread *t, struct heap_cell *c, uint64_t size, bool temporary,
+                       bool exact)
 {
-    struct weight w = weigh(c, size);
+    struct weight w = weigh(c, size, exact);
     cell_release(t, c, w);
     if (temporary && is_own(t, c)) {
         keep(&c->temporary, w.count);
@@ -274,7 +281,7 @@ static __attribute__((noinline)) void change_level(struct heap_thread *t, uint32
 }
 
 /* The cell of the stack that leads to `caller`; never 0. */
-static inline uint32_t cell_of(struct heap_thread *t, const struct heap_frame *caller)
+INLINE uint32_t cell_of(struct heap_thread *t, const struct heap_frame *caller)
 {
     struct unwind_call call = heap_call(caller);
     uint64_t memo = 0;
@@ -286,19 +293,31 @@ static inline uint32_t cell_of(struct heap_thread *t, const struct heap_frame *c
     return __builtin_expect(cell, 1) ? cell : heap_cell_learn(t, &call, memo);
 }
 
-static void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
-                     const struct heap_frame *caller)
+/* Nothing is recorded just now. */
+static __attribute__((noinline)) void pass_over(struct heap_thread *t, uint32_t paused)
+{
+    t->left = heap_draw(t);
+    if (paused & HEAP_LEAVING)
+        attach_leave();
+}
+
+/* A block at the same address whose end nobody saw. */
+static __attribute__((noinline)) void count_ended(struct heap_thread *t, struct heap_block old)
+{
+    count_free(t, &t->cells[old.cell], old.size, false, !t->filter);
+}
+
+INLINE void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
+                     const struct heap_frame *caller, bool exact)
 {
     struct heap_block old, block = {.size = size};
     uint32_t paused = __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED);
     if (__builtin_expect(paused, 0)) {
-        t->left = heap_draw(t);
-        if (paused & HEAP_LEAVING)
-            attach_leave();
+        pass_over(t, paused);
         return;
     }
     keep(&t->slot->allocations, 1);
-    t->left = heap_draw(t);
+    t->left = exact ? -1 : heap_draw(t);
     struct heap_region *region = blocks_region(t, address, true);
     blocks_fetch(t, region, address);
     block.cell = cell_of(t, caller);
@@ -307,30 +326,55 @@ static void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
         heap_refuse(lost, size);
         return;
     }
-    filter_add(t, address);
+    if (!exact)
+        filter_add(t, address);
     if (__builtin_expect(old.cell, 0))
-        count_free(t, &t->cells[old.cell], old.size, false);
-    count_alloc(t, &t->cells[block.cell], size);
+        count_ended(t, old);
+    count_alloc(t, &t->cells[block.cell], size, exact);
     t->last = address;
     if (__builtin_expect(alone_heap_on, 0))
         alone_heap_after(size);
 }
 
-void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
-                   const struct heap_frame *caller)
+/* Seldom enough for two looks at the clock. */
+static __attribute__((noinline)) void on_sample(struct heap_thread *t, uint64_t address,
+                                                uint64_t size, const struct heap_frame *caller)
 {
-    if (__builtin_expect(heap_settings.mode == HEAP_EXACT, 1)) {
-        on_alloc(t, address, size, caller);
-        return;
-    }
-    /* Seldom enough for two looks at the clock. */
     uint64_t begin = agent_now();
-    on_alloc(t, address, size, caller);
+    on_alloc(t, address, size, caller, false);
     uint32_t level = __atomic_load_n(&t->segment->level, __ATOMIC_RELAXED);
     if (level != t->level)
         change_level(t, level);
     uint64_t taken = agent_now() - begin;
     keep(&t->slot->cost, taken < COST_MAX ? taken : COST_MAX);
+}
+
+void heap_on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
+                   const struct heap_frame *caller)
+{
+    if (__builtin_expect(!t->filter, 1))
+        on_alloc(t, address, size, caller, true);
+    else
+        on_sample(t, address, size, caller);
+}
+
+INLINE void on_free(struct heap_thread *t, uint64_t address, struct heap_block block, bool exact)
+{
+    keep(&t->slot->frees, 1);
+    if (__builtin_expect(!block.cell, 0)) {
+        if (exact)
+            add(&t->segment->unknown_frees, 1);
+        return;
+    }
+    bool temporary = address == t->last;
+    count_free(t, &t->cells[block.cell], block.size, temporary, exact);
+    if (temporary)
+        t->last = 0;
+}
+
+void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block)
+{
+    on_free(t, address, block, !t->filter);
 }
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)
@@ -339,6 +383,14 @@ struct heap_block heap_take(struct heap_thread *t, uint64_t address)
     if (block.cell)
         filter_remove(t, address);
     return block;
+}
+
+void heap_end(struct heap_thread *t, uint64_t address)
+{
+    if (__builtin_expect(!t->filter, 1))
+        on_free(t, address, blocks_take(t, address), true);
+    else
+        on_free(t, address, heap_take(t, address), false);
 }
 
 void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block block)
@@ -350,19 +402,6 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
         heap_on_free(t, address, block);
     else
         filter_add(t, address);
-}
-
-void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block)
-{
-    keep(&t->slot->frees, 1);
-    if (__builtin_expect(!block.cell, 0)) {
-        if (!t->filter)
-            add(&t->segment->unknown_frees, 1);
-        return;
-    }
-    count_free(t, &t->cells[block.cell], block.size, address == t->last);
-    if (address == t->last)
-        t->last = 0;
 }
 
 /* Mappings are all recorded, in sampled mode too. */

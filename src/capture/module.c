@@ -37,6 +37,7 @@ static struct module *add(struct modules *all, enum code_kind kind, const char *
     m->build_id_len = (uint8_t)len;
     if (len)
         memcpy(m->build_id, build_id, len);
+    m->place = all->list.len;
     m->id = writer_module(all->writer, kind, path, m->build_id, len);
     *vector_push(&all->list) = m;
     return m;
@@ -133,6 +134,22 @@ static void open_file(struct module *m, pid_t pid, uint64_t start, uint64_t end)
     text_release(&t);
 }
 
+/* The kernel names a file by its path, a loader as it was asked for: /usr/lib/… and /lib/… . */
+static struct module *same_file(const struct modules *all, const struct module *probe)
+{
+    struct stat st, other;
+    if (probe->fd < 0 || fstat(probe->fd, &st) != 0)
+        return NULL;
+    for (size_t i = 0; i < all->list.len; i++) {
+        struct module *m = all->list.data[i];
+        if (m->fd >= 0 && m->build_id_len == probe->build_id_len &&
+            !memcmp(m->build_id, probe->build_id, m->build_id_len) && fstat(m->fd, &other) == 0 &&
+            st.st_dev == other.st_dev && st.st_ino == other.st_ino)
+            return m;
+    }
+    return NULL;
+}
+
 static struct module *add_file(struct modules *all, pid_t pid, const char *path, uint64_t start,
                                uint64_t end, const uint8_t *build_id, size_t len)
 {
@@ -142,8 +159,17 @@ static struct module *add_file(struct modules *all, pid_t pid, const char *path,
     open_file(&probe, pid, start, end);
     uint8_t own[ROWS_BUILD_ID_MAX];
     int n = !len && probe.fd >= 0 ? rows_read_build_id(probe.fd, own) : 0;
-    struct module *m = n > 0 && n <= 20 ? add(all, CODE_ELF, path, own, (size_t)n)
-                                        : add(all, CODE_ELF, path, build_id, len);
+    if (n > 0 && n <= (int)sizeof probe.build_id) {
+        memcpy(probe.build_id, own, (size_t)n);
+        probe.build_id_len = (uint8_t)n;
+    }
+    struct module *m = same_file(all, &probe);
+    if (m) {
+        close(probe.fd);
+        free(probe.root);
+        return m;
+    }
+    m = add(all, CODE_ELF, path, probe.build_id, probe.build_id_len);
     m->fd = probe.fd;
     m->root = probe.root;
     if (m->fd >= 0)
@@ -190,7 +216,7 @@ struct module *modules_find(struct modules *all, pid_t pid, const char *path, ui
     struct module *m = vdso   ? add(all, CODE_VDSO, "[vdso]", NULL, 0)
                        : file ? add_file(all, pid, path, start, end, build_id, len)
                               : add_jit(all, pid);
-    map_put(&all->index, a, b, all->list.len - 1, NULL);
+    map_put(&all->index, a, b, m->place, NULL);
     return m;
 }
 

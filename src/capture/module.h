@@ -21,12 +21,13 @@ struct segment {
 
 struct module {
     enum code_kind kind;
-    uint32_t id; /* in the recording */
-    char *path;  /* as the target saw it */
-    char *root;  /* /proc/PID/root when the target lives in another root, else NULL */
-    pid_t pid;   /* CODE_JIT: whose */
-    char *dump;  /* CODE_JIT: its jitdump file, or NULL */
-    int fd;      /* the file itself while it can be had, else -1 */
+    uint32_t id;  /* in the recording */
+    size_t place; /* in the list */
+    char *path;   /* as the target saw it */
+    char *root;   /* /proc/PID/root when the target lives in another root, else NULL */
+    pid_t pid;    /* CODE_JIT: whose */
+    char *dump;   /* CODE_JIT: its jitdump file, or NULL */
+    int fd;       /* the file itself while it can be had, else -1 */
     uint8_t build_id[20];
     uint8_t build_id_len;
     bool rows_tried;

@@ -108,13 +108,14 @@ def flags_of(allocator, root):
     if allocator == "prefixed":
         made = ["-DPREFIXED", *bump, *(f"-D{name}=je_{name}" for name in names)]
         return made
-    library = LIBRARIES / f"lib{allocator}.a"
+    library = LIBRARIES / f"lib{allocator}{'.so' if allocator == 'mimalloc' else '.a'}"
     if not library.exists():
         pytest.skip(f"there is no {library.name}")
     return [library, "-lstdc++", "-lpthread", "-ldl", "-lm"]
 
 
-@pytest.mark.parametrize("allocator", ["own", "own, not PIE", "prefixed", "jemalloc", "tcmalloc_minimal"])
+@pytest.mark.parametrize("allocator", ["own", "own, not PIE", "prefixed", "jemalloc", "tcmalloc_minimal",
+                                       "mimalloc"])
 def test_an_allocator_that_is_linked_in(built, heap_of, root, allocator):
     sections = heap_of(built(BLOCKS, *flags_of(allocator, root)))
     live = {row["stack"].split()[0]: (row["count"], row["value"]) for row in sections["live"]["rows"]}
