@@ -22,7 +22,7 @@
 #define ANSWER_BYTES 65536
 #define SCAN_EVERY 2000000000ull
 #define SCAN_PART 1000 /* finding holders takes at most this part of the time */
-#define ASK_PART 2000 /* and the kernel's walk through its table of connections this */
+#define ASK_PART 2000  /* and the kernel's walk through its table of connections this */
 /* All but those that nobody holds (closed, waiting for the last packets) and those that listen. */
 #define STATES (0xfffu & ~(1u << 6 | 1u << 7 | 1u << 10))
 
