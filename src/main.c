@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/late.h"
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/dispatch.h"
@@ -71,6 +72,13 @@ static void out_of_memory(size_t size)
     _exit(STATUS_FAILED);
 }
 
+/* As the loader says it of the libraries that it loads at the start. */
+static void missing_library(const char *library, const char *why)
+{
+    fprintf(stderr, "sonde: cannot load %s, which this needs: %s; install it\n", library, why);
+    _exit(STATUS_NOT_FOUND);
+}
+
 static void ignore(int number)
 {
     (void)number;
@@ -96,6 +104,7 @@ static void open_missing_streams(void)
 int main(int argc, char **argv)
 {
     memory_set_handler(out_of_memory);
+    late_set_handler(missing_library);
     open_missing_streams();
     tame_closed_pipes();
     return dispatch(commands, argc, argv);

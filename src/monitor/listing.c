@@ -74,16 +74,35 @@ static bool holds(const struct watch_task *t, const char *text)
     return strstr(t->command, text) || strstr(t->name, text);
 }
 
+/* Whether the choice names this one itself. */
+static bool is_named(const struct listing_choice *c, const struct watch_task *t)
+{
+    for (size_t i = 0; i < c->root_count; i++)
+        if (t->tid == c->roots[i])
+            return true;
+    return c->name && t->pid == t->tid && t->pid != getpid() && holds(t, c->name);
+}
+
+/* Whether it stands below one that is named, whose tree shows it. */
+static bool is_below_named(const struct making *m, const struct watch_task *t)
+{
+    for (unsigned up = 0; up < DEPTH_MAX; up++) {
+        t = watch_find(m->watch, t->parent, t->parent);
+        if (!t)
+            return false;
+        if (is_named(m->choice, t))
+            return true;
+    }
+    return false;
+}
+
 /* Whether it starts a tree of its own among those that are shown. */
 static bool is_root(const struct making *m, const struct watch_task *t)
 {
     const struct listing_choice *c = m->choice;
-    for (size_t i = 0; i < c->root_count; i++)
-        if (t->tid == c->roots[i])
-            return true;
-    if (c->name)
-        return t->pid == t->tid && t->pid != getpid() && holds(t, c->name);
-    return !c->root_count && !watch_find(m->watch, t->parent, t->parent);
+    if (c->name || c->root_count)
+        return is_named(c, t) && (c->alone || !is_below_named(m, t));
+    return !watch_find(m->watch, t->parent, t->parent);
 }
 
 static void push(struct making *m, struct watch_task *t, unsigned depth, bool last)

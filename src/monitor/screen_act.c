@@ -111,6 +111,7 @@ void screen_act(struct screen *s)
         snprintf(s->filter, sizeof s->filter, "%s", s->answer);
     if (what == PROMPT_FILTER || !t)
         return;
+    t->ran = 0; /* the next look sees what has changed, also if it rests */
     if (what == PROMPT_SIGNAL) {
         send_signal(s, t);
     } else if (what == PROMPT_NICE) {

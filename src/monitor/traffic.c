@@ -21,7 +21,8 @@
 
 #define ANSWER_BYTES 65536
 #define SCAN_EVERY 2000000000ull
-#define SCAN_PART 300 /* finding holders takes at most this part of the time */
+#define SCAN_PART 1000 /* finding holders takes at most this part of the time */
+#define ASK_PART 2000  /* and the kernel's walk through its table of connections this */
 /* All but those that nobody holds (closed, waiting for the last packets) and those that listen. */
 #define STATES (0xfffu & ~(1u << 6 | 1u << 7 | 1u << 10))
 
@@ -38,7 +39,7 @@ struct traffic {
     int fd; /* or -1: not to be had */
     VECTOR(struct flow) flows;
     struct map by_inode; /* -> index */
-    uint64_t looks, last, next_scan;
+    uint64_t looks, last, next_scan, next_ask;
     ino_t namespace;
     char *answer;
 };
@@ -104,24 +105,27 @@ static void take_message(struct traffic *t, const struct nlmsghdr *h)
     }
 }
 
-static bool ask(const struct traffic *t, uint8_t family)
+/*
+ * In the way of old, which answers for both families of addresses at once: the kernel walks its
+ * whole table, thousands of places however few are taken, for each question.
+ */
+static bool ask(const struct traffic *t)
 {
     struct {
         struct nlmsghdr header;
-        struct inet_diag_req_v2 request;
+        struct inet_diag_req request;
     } q = {.header = {.nlmsg_len = sizeof q,
-                      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                      .nlmsg_type = TCPDIAG_GETSOCK,
                       .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
-           .request = {.sdiag_family = family,
-                       .sdiag_protocol = IPPROTO_TCP,
+           .request = {.idiag_family = AF_INET,
                        .idiag_ext = 1 << (INET_DIAG_INFO - 1),
                        .idiag_states = STATES}};
     return send(t->fd, &q, sizeof q, 0) == (ssize_t)sizeof q;
 }
 
-static bool read_family(struct traffic *t, uint8_t family)
+static bool read_flows(struct traffic *t)
 {
-    if (!ask(t, family))
+    if (!ask(t))
         return false;
     for (;;) {
         ssize_t n = recv(t->fd, t->answer, ANSWER_BYTES, 0);
@@ -226,16 +230,18 @@ static void charge(const struct traffic *t, struct watch *w, double seconds)
 void traffic_look(struct traffic *t, struct watch *w)
 {
     double seconds = t->last ? (double)(w->now - t->last) / 1e9 : 0;
-    if (t->fd < 0)
+    if (t->fd < 0 || w->now < t->next_ask)
         return;
+    uint64_t before = clock_own_cpu();
     t->looks++;
     t->last = w->now;
-    bool read = read_family(t, AF_INET);
-    if (!read_family(t, AF_INET6) && !read) {
+    if (!read_flows(t)) {
         close(t->fd); /* a kernel without it, or a filter */
         t->fd = -1;
         return;
     }
+    if (t->looks > 1) /* two make the first rate */
+        t->next_ask = w->now + (clock_own_cpu() - before) * ASK_PART;
     forget_gone(t);
     find_holders(t, w);
     charge(t, w, seconds);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,13 +20,19 @@
 #include "monitor/traffic.h"
 
 #define SECOND 1e9
-#define OPEN_MAX_OURS 4096 /* stat files that stay open */
+#define OPEN_MAX_OURS 8192 /* descriptors that stay open */
+#define OPEN_SPARED 128    /* of those that this process may have */
 #define COMMAND_MAX 4096
-#define MEMORY_EVERY 5000000000ull
+#define REFRESH_EVERY 16 /* looks: what others change of a task at rest (nice, memory) */
 
 void watch_init(struct watch *w, bool with_threads)
 {
+    struct rlimit r = {0};
     *w = (struct watch){.with_threads = with_threads};
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur > OPEN_SPARED)
+        w->open_max = r.rlim_cur - OPEN_SPARED;
+    if (w->open_max > OPEN_MAX_OURS)
+        w->open_max = OPEN_MAX_OURS;
     machine_init(w);
 }
 
@@ -35,7 +42,7 @@ struct watch_task *watch_find(const struct watch *w, pid_t pid, pid_t tid)
     return at ? (struct watch_task *)(uintptr_t)*at : NULL;
 }
 
-static void folder_of(const struct watch_task *t, const char *file, char *out, size_t size)
+void watch_path(const struct watch_task *t, const char *file, char *out, size_t size)
 {
     if (t->pid == t->tid)
         snprintf(out, size, "/proc/%d/%s", t->pid, file);
@@ -48,7 +55,7 @@ static char *read_command(const struct watch_task *t)
 {
     char path[64], *text;
     size_t len;
-    folder_of(t, t->pid == t->tid ? "cmdline" : "comm", path, sizeof path);
+    watch_path(t, t->pid == t->tid ? "cmdline" : "comm", path, sizeof path);
     if (io_slurp(path, 1 << 20, &text, &len, NULL))
         return NULL;
     while (len && (!text[len - 1] || text[len - 1] == '\n'))
@@ -74,7 +81,7 @@ static void learn(struct watch_task *t)
         free(t->command);
         t->command = text_take(&bracketed);
     }
-    folder_of(t, "", path, sizeof path);
+    watch_path(t, "", path, sizeof path);
     t->user = stat(path, &s) == 0 ? s.st_uid : (uid_t)-1;
 }
 
@@ -101,28 +108,68 @@ static bool parse(char *text, struct reading *r)
     return n > 39;
 }
 
-/* Through the open descriptor; a new one if there is none or its process is gone. */
-static bool read_stat(struct watch_task *t, size_t open_now, struct reading *r)
+static void close_kept(struct watch *w, int *fd)
 {
-    char text[1024], path[64];
-    ssize_t n = t->fd >= 0 ? io_pread(t->fd, text, sizeof text - 1, 0) : -1;
+    if (*fd < 0)
+        return;
+    close(*fd);
+    *fd = -1;
+    w->open--;
+}
+
+/* Through the open descriptor; a new one if there is none or its task is gone. Ends the text. */
+static bool read_kept(struct watch *w, const struct watch_task *t, const char *file, int *fd,
+                      char *text, size_t size)
+{
+    char path[64];
+    ssize_t n = *fd >= 0 ? io_pread(*fd, text, size - 1, 0) : -1;
     if (n <= 0) {
-        if (t->fd >= 0)
-            close(t->fd);
-        folder_of(t, "stat", path, sizeof path);
-        t->fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (t->fd < 0)
+        close_kept(w, fd);
+        watch_path(t, file, path, sizeof path);
+        int opened = open(path, O_RDONLY | O_CLOEXEC);
+        if (opened < 0)
             return false;
-        n = io_pread(t->fd, text, sizeof text - 1, 0);
-        if (open_now >= OPEN_MAX_OURS) {
-            close(t->fd);
-            t->fd = -1;
+        n = io_pread(opened, text, size - 1, 0);
+        if (w->open < w->open_max) {
+            *fd = opened;
+            w->open++;
+        } else {
+            close(opened);
         }
     }
     if (n <= 0)
         return false;
     text[n] = 0;
-    return parse(text, r);
+    return true;
+}
+
+static bool read_stat(struct watch *w, struct watch_task *t, struct reading *r)
+{
+    char text[1024];
+    return read_kept(w, t, "stat", &t->stat_fd, text, sizeof text) && parse(text, r);
+}
+
+/*
+ * Whether it has not run since the last look, so that all it does itself is as it was. The kernel
+ * keeps this by thread: of a process with several it says nothing.
+ */
+static bool rests(struct watch *w, struct watch_task *t)
+{
+    char text[128];
+    uint64_t before = t->ran;
+    t->ran = 0;
+    if (!t->seen || t->state == 'R' || (t->pid == t->tid && t->threads != 1) ||
+        !read_kept(w, t, "schedstat", &t->ran_fd, text, sizeof text))
+        return false;
+    t->ran = strtoull(text, NULL, 10);
+    return t->ran && t->ran == before;
+}
+
+/* What others may change of it is looked at now and then, and when its parent is gone. */
+static bool needs_refresh(const struct watch *w, const struct watch_task *t)
+{
+    return (w->look + (uint64_t)t->tid) % REFRESH_EVERY == 0 ||
+           (t->parent && !watch_find(w, t->parent, t->parent));
 }
 
 static void add_history(uint8_t *history, double percent)
@@ -165,15 +212,25 @@ static void take(struct watch *w, struct watch_task *t, const struct reading *r)
         learn(t);
     if (fresh) {
         memset(t->history, 0, sizeof t->history);
-        t->detailed = t->memory_read = 0;
+        t->detailed = t->memory_read = t->detailed_ran = t->memory_ran = 0;
     }
     add_history(t->history, t->cpu_rate * 100);
 }
 
-static void free_task(struct watch_task *t)
+/* As it was, and nothing was used. */
+static void take_at_rest(struct watch *w, struct watch_task *t)
 {
-    if (t->fd >= 0)
-        close(t->fd);
+    t->cpu_rate = t->fault_rate = 0;
+    t->seen = w->now;
+    t->look = w->look;
+    add_history(t->history, 0);
+    close_kept(w, &t->stat_fd); /* others need it more */
+}
+
+static void free_task(struct watch *w, struct watch_task *t)
+{
+    close_kept(w, &t->stat_fd);
+    close_kept(w, &t->ran_fd);
     free(t->command);
     free(t);
 }
@@ -185,14 +242,17 @@ static bool look_at(struct watch *w, pid_t pid, pid_t tid)
     struct watch_task *t = watch_find(w, pid, tid), *made = NULL;
     if (!t) {
         t = made = memory_alloc(sizeof *t);
-        *t = (struct watch_task){.pid = pid, .tid = tid, .fd = -1};
+        *t = (struct watch_task){.pid = pid, .tid = tid, .stat_fd = -1, .ran_fd = -1};
     }
-    if (!read_stat(t, w->tasks.len, &r)) {
+    if (rests(w, t) && !needs_refresh(w, t)) {
+        take_at_rest(w, t);
+    } else if (read_stat(w, t, &r)) {
+        take(w, t, &r);
+    } else {
         if (made)
-            free_task(made);
+            free_task(w, made);
         return false;
     }
-    take(w, t, &r);
     if (made) {
         map_put(&w->by_id, (uint64_t)pid, (uint64_t)tid, (uint64_t)(uintptr_t)made, NULL);
         *vector_push(&w->tasks) = made;
@@ -236,7 +296,7 @@ static void forget_gone(struct watch *w)
             continue;
         }
         map_remove(&w->by_id, (uint64_t)t->pid, (uint64_t)t->tid);
-        free_task(t);
+        free_task(w, t);
     }
     w->tasks.len = kept;
 }
@@ -270,63 +330,10 @@ void watch_look(struct watch *w)
                                   : 0);
 }
 
-/* "key:   123 kB" of a file of /proc; 0 if there is no such line. */
-static uint64_t line_of(const char *text, const char *key)
-{
-    size_t len = strlen(key);
-    for (const char *at = text; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
-        if (!strncmp(at, key, len) && at[len] == ':')
-            return strtoull(at + len + 1, NULL, 10);
-    return 0;
-}
-
-static char *slurp(const struct watch_task *t, const char *file)
-{
-    char path[64], *text;
-    folder_of(t, file, path, sizeof path);
-    return io_slurp(path, 1 << 16, &text, NULL, NULL) ? NULL : text;
-}
-
-void watch_detail(struct watch *w, struct watch_task *t)
-{
-    if (t->detailed == w->now)
-        return;
-    double seconds = t->detailed ? (double)(w->now - t->detailed) / SECOND : 0;
-    char *text = slurp(t, "io");
-    t->io_known = text != NULL;
-    if (text) {
-        uint64_t in = line_of(text, "read_bytes"), out = line_of(text, "write_bytes");
-        t->read_rate = seconds > 0 && in >= t->read ? (double)(in - t->read) / seconds : 0;
-        t->write_rate = seconds > 0 && out >= t->written ? (double)(out - t->written) / seconds : 0;
-        t->read = in;
-        t->written = out;
-        free(text);
-    }
-    text = slurp(t, "status");
-    if (text) {
-        uint64_t n =
-            line_of(text, "voluntary_ctxt_switches") + line_of(text, "nonvoluntary_ctxt_switches");
-        t->switch_rate = seconds > 0 && n >= t->switches ? (double)(n - t->switches) / seconds : 0;
-        t->switches = n;
-        t->swap = line_of(text, "VmSwap") * 1024;
-        free(text);
-    }
-    t->detailed = w->now;
-    if (t->pid != t->tid || (t->memory_read && w->now - t->memory_read < MEMORY_EVERY))
-        return;
-    text = slurp(t, "smaps_rollup");
-    t->memory_read = w->now;
-    t->memory_known = text != NULL;
-    if (text) {
-        t->pss = line_of(text, "Pss") * 1024;
-        free(text);
-    }
-}
-
 void watch_release(struct watch *w)
 {
     for (size_t i = 0; i < w->tasks.len; i++)
-        free_task(w->tasks.data[i]);
+        free_task(w, w->tasks.data[i]);
     vector_release(&w->tasks);
     map_release(&w->by_id);
     traffic_free(w->traffic);

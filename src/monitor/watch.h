@@ -1,7 +1,9 @@
 /*
  * What runs on this machine now: every process (threads too, if asked for) with what it uses, from
- * /proc, and how fast that grows from one look to the next. One /proc/PID/stat a process and look,
- * through descriptors that stay open; what costs more is read only for those that are asked about.
+ * /proc, and how fast that grows from one look to the next. Of a task that did not run since, a
+ * look reads only that it did not (its schedstat, a fifth of what its stat file costs), of others
+ * their stat file, through descriptors that stay open; what costs more is read only for those that
+ * are asked about.
  */
 #ifndef SONDE_WATCH_H
 #define SONDE_WATCH_H
@@ -35,7 +37,8 @@ struct watch_task {
     uint8_t history[WATCH_HISTORY]; /* % of one CPU, at most 255; the latest last */
     uint64_t look;                  /* the last one that saw it */
     uint64_t seen;                  /* when that was */
-    int fd;                         /* of its stat file, or -1 */
+    int stat_fd, ran_fd;            /* of its stat and schedstat files, or -1 */
+    uint64_t ran;                   /* ns on a CPU by its schedstat; 0: not known, or not enough */
     /* Bytes a second over TCP; see traffic.h. */
     bool net_known;
     double net_in, net_out;
@@ -45,8 +48,9 @@ struct watch_task {
     double read_rate, write_rate, switch_rate;
     uint64_t pss, swap;
     uint64_t switches;
-    uint64_t memory_read; /* when; seldom, since the kernel walks every page for it */
-    uint64_t detailed;    /* when */
+    uint64_t memory_read, memory_cost; /* when, ns: the kernel walks every page for it */
+    uint64_t memory_ran;               /* `ran` then */
+    uint64_t detailed, detailed_ran;   /* when, and `ran` then */
 };
 
 /* The machine as a whole. */
@@ -70,6 +74,7 @@ struct watch {
     struct watch_machine machine;
     struct traffic *traffic; /* see traffic.h; NULL: not looked at. Released with the watch */
     uint64_t look, now;      /* how many looks; when the last one was */
+    size_t open, open_max;   /* descriptors that are kept */
     struct watch_counts {
         uint64_t cpu[8]; /* as /proc/stat has them, ticks */
         uint64_t disk_read, disk_written, net_in, net_out;
@@ -80,6 +85,8 @@ void watch_init(struct watch *w, bool with_threads);
 /* One look at everything. Rates are those since the look before; 0 at the first. */
 void watch_look(struct watch *w);
 struct watch_task *watch_find(const struct watch *w, pid_t pid, pid_t tid); /* NULL if not there */
+/* "/proc/PID/FILE", or below its task folder for a thread. */
+void watch_path(const struct watch_task *t, const char *file, char *out, size_t size);
 /* Reads what costs more for one task: disk I/O, swap and shares of memory, context switches. */
 void watch_detail(struct watch *w, struct watch_task *t);
 void watch_release(struct watch *w);

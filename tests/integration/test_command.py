@@ -20,6 +20,12 @@ def test_version(sonde, root):
     assert sonde("--version").stdout == f"sonde {version}\n"
 
 
+def test_what_only_servers_need_is_not_loaded_at_the_start(sonde_path):
+    needed = subprocess.run(["readelf", "-d", sonde_path], capture_output=True, text=True, check=True).stdout
+    assert "libc.so" in needed
+    assert "libcurl" not in needed and "libssl" not in needed and "libcrypto" not in needed
+
+
 def test_every_command_has_help_within_80_columns(sonde, commands):
     assert "help" in commands
     for name in commands:

@@ -63,6 +63,20 @@ def children_of(pid):
     return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
+def test_a_tree_by_name_shows_each_once_below_its_parent(monitor, started):
+    """The child bears the name too, and uses more, so that it would stand first by itself."""
+    mark = f"mark-{os.getpid()}-tree"
+    shell = started(["/bin/sh", "-c", "/bin/sh -c 'while :; do :; done' $0 & wait", mark])
+    wait_until(lambda: len(children_of(shell.pid)) == 1)
+    child = int(children_of(shell.pid)[0])
+    try:
+        for _ in range(2):
+            rows = rows_of(monitor("--tree", mark))
+            assert [(row["depth"], row["pid"]) for row in rows] == [(0, shell.pid), (1, child)]
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
 def test_threads(monitor, started, target):
     process = started([target("threads"), 100000000])
     wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) > 3)

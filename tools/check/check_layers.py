@@ -28,6 +28,7 @@ ROOMS = {
     "unwind": {"wire"},
     "wire": set(),
     "base": set(),
+    "late": {"base"},
 }
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.M)
 
