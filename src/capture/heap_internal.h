@@ -52,6 +52,8 @@ struct heap_seen {
 struct heap_ledger {
     struct curve anonymous, file, shared, pss;
     uint64_t next_pss;
+    uint64_t asked; /* for the proportional share: when, and what was resident then */
+    int64_t asked_resident;
 };
 
 /* One program that a process runs. */
