@@ -22,6 +22,7 @@
 #include "capture/exits.h"
 #include "capture/heap.h"
 #include "capture/inside.h"
+#include "capture/priority.h"
 #include "capture/proc.h"
 #include "capture/session_internal.h"
 
@@ -469,6 +470,7 @@ static void collect(struct session *s)
     fds[2] = (struct pollfd){.fd = control_fd(s->control), .events = POLLIN};
     for (size_t i = 0; i < n; i++)
         fds[i + 3] = (struct pollfd){.fd = rings[i], .events = POLLIN};
+    bool raised = priority_raise();
     for (uint64_t now = clock_now(); !is_over(s, now); now = clock_now()) {
         wait_for_news(s, fds, n + 3);
         /* A ring whose task has ended hangs up for good: it is drained all the same. */
@@ -482,6 +484,8 @@ static void collect(struct session *s)
         control_take(s->control, session_command, s);
         do_chores(s, clock_now());
     }
+    if (raised)
+        priority_restore();
     free(fds);
 }
 

@@ -88,6 +88,15 @@ def test_c3_sigstop(recorded, recording, alone):
     assert "lost" in recording(path).show().stdout
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may go before others")
+def test_the_collector_goes_before_its_target(recorded):
+    """So that it is not late where hundreds of threads want to run; the target's priority stays."""
+    collector, _ = recorded()
+    wait_until(lambda: os.getpriority(os.PRIO_PROCESS, collector.pid) < 0)
+    (child,) = children_of(collector.pid)
+    assert os.getpriority(os.PRIO_PROCESS, child) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_c4_ring_overrun(harness):
     """More page faults than any ring holds: recorded and lost add up to what the kernel counted."""
     recording = harness("faults", 30000, options=["-e", "page-faults@1"]).record()
