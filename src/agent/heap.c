@@ -45,6 +45,15 @@ void heap_refuse(enum heap_loss why, uint64_t bytes)
     __atomic_fetch_add(&h->lost_bytes, bytes, __ATOMIC_RELAXED);
 }
 
+void heap_refuse_mapping(void)
+{
+    struct heap_header *h = __atomic_load_n(&heap_process->segment, __ATOMIC_ACQUIRE);
+    if (h)
+        __atomic_fetch_add(&h->mappings_lost, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_add(&heap_process->early_mappings, 1, __ATOMIC_RELAXED);
+}
+
 static struct heap_thread *place_at(uint32_t i)
 {
     struct heap_thread **at = &block[i / BLOCK];
@@ -229,6 +238,7 @@ static void segment_take(struct heap_header *h, const struct heap_layout *layout
     __atomic_store_n(&p->segment, h, __ATOMIC_RELEASE);
     __atomic_fetch_add(&heap_tree->processes, 1, __ATOMIC_RELAXED);
     h->lost[HEAP_LOST_EARLY] = p->early;
+    h->mappings_lost = p->early_mappings;
     p->shared.owner = HEAP_NOBODY;
     place_fill(&p->shared, 0);
     regions_start();
@@ -252,14 +262,14 @@ static int segment_make(void)
     return -ENOMEM;
 }
 
-struct heap_thread *heap_enter(uint32_t *gate)
+struct heap_thread *heap_enter(uint32_t *gate, bool allocates)
 {
     uint32_t phase = offer_phase(&heap_process->offer, segment_make, SESSION_NO_HEAP);
     *gate = GATE_NEW;
     agent_self.heap = NULL;
     if (phase == AGENT_OFF)
         *gate = GATE_OFF;
-    else if (phase != AGENT_RUNNING)
+    else if (phase != AGENT_RUNNING && allocates)
         heap_refuse(HEAP_LOST_EARLY, 0);
     if (phase != AGENT_RUNNING)
         return NULL;

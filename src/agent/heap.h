@@ -112,6 +112,7 @@ struct heap_thread {
 struct heap_process {
     struct offer offer;
     uint32_t early; /* calls that came while the segment was made */
+    uint32_t early_mappings;
     struct heap_header *segment;
     struct heap_layout layout;
     struct heap_thread shared;
@@ -153,9 +154,10 @@ void heap_start(const struct heap_settings *settings, const char *tree);
 /* The same for another session, when no thread is in a hook any more. */
 bool heap_restart(const struct heap_settings *settings, const char *tree);
 /* The thread's place, made at its first call (in a forked child: with the segment). NULL when
- * there is none; *gate is then how the thread goes on. */
-struct heap_thread *heap_enter(uint32_t *gate);
+ * there is none; *gate is then how the thread goes on, and a call that allocates was counted. */
+struct heap_thread *heap_enter(uint32_t *gate, bool allocates);
 void heap_refuse(enum heap_loss why, uint64_t bytes);
+void heap_refuse_mapping(void);
 /* What the threads have not told yet, in sum; they go on meanwhile. */
 int64_t heap_untold(void);
 /* A place that was used before, or NULL. */
@@ -182,8 +184,14 @@ void heap_count_unmapped(struct heap_thread *t, uint32_t cell, uint64_t bytes, b
 
 /* ---- heap_maps.c: the gate is BUSY */
 void maps_add(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell);
-/* Takes all that is known out of a range; the cell of the first piece of it, or 0. */
-uint32_t maps_remove(struct heap_thread *t, uint64_t start, uint64_t size);
+/* Takes all that is known out of a range. */
+void maps_remove(struct heap_thread *t, uint64_t start, uint64_t size);
+/* While one range becomes another, nobody else changes any: false if that cannot be had. */
+bool maps_hold(struct heap_thread *t);
+/* Takes a range out as maps_remove does; what its first piece is a mapping of. */
+enum heap_kind maps_remove_held(struct heap_thread *t, uint64_t start, uint64_t size);
+void maps_add_held(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell);
+void maps_let_go(struct heap_thread *t);
 
 /* ---- heap_stacks.c */
 /* The cell of the stack that leads to the call, by a walk; never 0. `memo` is memo_find's hash. */

@@ -65,7 +65,7 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
     gate_set(GATE_BUSY);
     int saved = errno;
     pass.gate = GATE_NEW;
-    pass.thread = heap_enter(&pass.gate);
+    pass.thread = heap_enter(&pass.gate, bytes != PASS_FREE);
     errno = saved;
     gate_set(pass.gate);
     return pass.gate == GATE_LATE ? pass_late(bytes) : pass;

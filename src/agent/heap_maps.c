@@ -59,20 +59,23 @@ static void split(struct heap_thread *t, uint32_t at, uint64_t start, uint64_t e
     heap_count_unmapped(t, behind.cell, end - start, false);
     if (!insert(at + 1, behind)) {
         heap_count_unmapped(t, behind.cell, behind.end - end, false);
-        __atomic_fetch_add(&t->segment->mappings_lost, 1, __ATOMIC_RELAXED);
+        heap_refuse_mapping();
     }
     list[at].end = start;
 }
 
-static uint32_t remove_locked(struct heap_thread *t, uint64_t start, uint64_t end)
+enum heap_kind maps_remove_held(struct heap_thread *t, uint64_t start, uint64_t size)
 {
-    uint32_t at = find(start), gone = at, first = 0;
+    uint64_t end = start + size;
+    uint32_t at = find(start), gone = at;
+    if (gone >= heap_process->maps_count || list[gone].start >= end || end < start)
+        return HEAP_MAPPED;
+    enum heap_kind kind = t->cells[list[gone].cell].kind;
     for (; gone < heap_process->maps_count && list[gone].start < end; gone++) {
         struct map *m = &list[gone];
-        first = first ? first : m->cell;
         if (m->start < start && m->end > end) {
             split(t, gone, start, end);
-            return first;
+            return kind;
         }
         if (m->start < start) {
             heap_count_unmapped(t, m->cell, m->end - start, false);
@@ -88,35 +91,51 @@ static uint32_t remove_locked(struct heap_thread *t, uint64_t start, uint64_t en
     }
     memmove(&list[at], &list[gone], (heap_process->maps_count - gone) * sizeof *list);
     heap_process->maps_count -= gone - at;
-    return first;
+    return kind;
 }
 
-uint32_t maps_remove(struct heap_thread *t, uint64_t start, uint64_t size)
-{
-    if (!__atomic_load_n(&heap_process->maps_count, __ATOMIC_ACQUIRE) || start + size < start)
-        return 0;
-    if (!heap_lock(t, &heap_process->maps_lock)) {
-        __atomic_fetch_add(&t->segment->mappings_lost, 1, __ATOMIC_RELAXED);
-        return 0;
-    }
-    uint32_t cell = remove_locked(t, start, start + size);
-    heap_unlock(t, &heap_process->maps_lock);
-    return cell;
-}
-
-void maps_add(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell)
+void maps_add_held(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell)
 {
     bool done = false;
     __atomic_store_n(&t->slot->mappings, t->slot->mappings + 1, __ATOMIC_RELAXED);
-    if (cell && heap_lock(t, &heap_process->maps_lock)) {
-        if (list_make()) {
-            remove_locked(t, start, start + size);
-            done = insert(find(start), (struct map){.start = start, .end = start + size, cell, 0});
-        }
-        heap_unlock(t, &heap_process->maps_lock);
+    if (cell && list_make()) {
+        maps_remove_held(t, start, size);
+        done = insert(find(start), (struct map){.start = start, .end = start + size, cell, 0});
     }
     if (done)
         heap_count_mapped(t, cell, size);
     else
-        __atomic_fetch_add(&t->segment->mappings_lost, 1, __ATOMIC_RELAXED);
+        heap_refuse_mapping();
+}
+
+bool maps_hold(struct heap_thread *t)
+{
+    return heap_lock(t, &heap_process->maps_lock);
+}
+
+void maps_let_go(struct heap_thread *t)
+{
+    heap_unlock(t, &heap_process->maps_lock);
+}
+
+void maps_remove(struct heap_thread *t, uint64_t start, uint64_t size)
+{
+    if (!__atomic_load_n(&heap_process->maps_count, __ATOMIC_ACQUIRE))
+        return;
+    if (!maps_hold(t)) {
+        heap_refuse_mapping();
+        return;
+    }
+    maps_remove_held(t, start, size);
+    maps_let_go(t);
+}
+
+void maps_add(struct heap_thread *t, uint64_t start, uint64_t size, uint32_t cell)
+{
+    if (!maps_hold(t)) {
+        heap_refuse_mapping();
+        return;
+    }
+    maps_add_held(t, start, size, cell);
+    maps_let_go(t);
 }

@@ -17,6 +17,19 @@
 
 bool heap_own_active;
 
+#define RANGES_MAX 64
+static struct own_symbol range[RANGES_MAX]; /* of its functions */
+static size_t ranges;
+
+bool heap_own_is_among(const uint64_t *address, size_t count)
+{
+    for (size_t i = 0; ranges && i < count; i++)
+        for (size_t k = 0; k < ranges; k++)
+            if (address[i] - range[k].address < range[k].size)
+                return true;
+    return false;
+}
+
 #define ALLOCATES(name, bytes, parameters, arguments)                                              \
     static void *(*real_##name)parameters;                                                         \
     static void *own_##name parameters                                                             \
@@ -224,10 +237,13 @@ static size_t family_of(const struct search *s)
     return p;
 }
 
-static int hook_all(const struct search *s, size_t family)
+_Static_assert(COUNT <= RANGES_MAX, "every function has a range");
+
+static int hook_all(const struct search *s, size_t family, bool late)
 {
     struct detour detours[COUNT];
     size_t of[COUNT], count = 0, failed;
+    ranges = 0;
     for (size_t i = 0; i < COUNT; i++) {
         const struct own_symbol *symbol = &s->found[family][i];
         /* C++'s own are the allocator's where those are its only ones. */
@@ -235,12 +251,13 @@ static int hook_all(const struct search *s, size_t family)
             symbol = &s->found[0][i];
         if (!symbol->address)
             continue;
+        range[ranges++] = *symbol;
         of[count] = i;
         detours[count++] = (struct detour){.function = symbol->address,
                                            .size = symbol->size,
                                            .hook = (uint64_t)(uintptr_t)functions[i].hook};
     }
-    int result = detours_make(detours, count, &failed);
+    int result = late ? -EBUSY : detours_make(detours, count, &failed);
     for (size_t k = 0; result == 0 && k < count; k++)
         *functions[of[k]].real = (any_function)(uintptr_t)detours[k].original;
     return result;
@@ -255,9 +272,7 @@ int heap_own_hook(bool late)
     size_t family = family_of(&s);
     if (family == PREFIXES)
         return 0;
-    if (late)
-        return -EBUSY;
-    int result = hook_all(&s, family);
+    int result = hook_all(&s, family, late);
     heap_own_active = result == 0;
     return result == 0 ? 1 : result;
 }

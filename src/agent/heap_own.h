@@ -6,6 +6,8 @@
 #define SONDE_AGENT_HEAP_OWN_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* From the constructor, while the program has one thread; 1 when it has an allocator of its own and
  * that is hooked, 0 when it has none, a negative errno when it has one that cannot be. With `late`
@@ -13,5 +15,8 @@
 int heap_own_hook(bool late);
 
 extern bool heap_own_active; /* it is hooked */
+
+/* Whether one of a stack's addresses is in a function of such an allocator, hooked or not. */
+bool heap_own_is_among(const uint64_t *address, size_t count);
 
 #endif

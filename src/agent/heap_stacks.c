@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "agent/arch.h"
+#include "agent/heap_own.h"
 #include "agent/python_heap.h"
 
 #define LOST_STACK 0
@@ -210,11 +211,19 @@ static uint32_t cell_find(struct heap_thread *t, uint64_t hash, size_t count,
     return cell_learn(t, hash, count, end, kind);
 }
 
+/* What stands on the way to a mapping tells who asked for it. */
+static enum heap_kind kind_by_stack(const struct heap_thread *t, size_t count, enum heap_kind kind)
+{
+    bool own = kind == HEAP_MAPPED && heap_own_is_among(t->address, count);
+    return own ? HEAP_FOR_ALLOCATOR : kind;
+}
+
 static uint32_t cell_walk_slowly(struct heap_thread *t, uint64_t caller, enum heap_kind kind)
 {
     struct unwind_end end = {0};
     size_t count = walk_slowly(t, caller, &end);
-    return cell_find(t, unwind_hash(t->address, count) ^ t->salt, count, &end, kind);
+    return cell_find(t, unwind_hash(t->address, count) ^ t->salt, count, &end,
+                     kind_by_stack(t, count, kind));
 }
 
 static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call,
@@ -224,7 +233,7 @@ static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call,
     uint64_t hash;
     size_t count = unwind_callers(&agent_map, call, t->stack_end, &t->cache, &t->guesses,
                                   t->address, HEAP_DEPTH, &hash, &end.reason);
-    return count ? cell_find(t, hash ^ t->salt, count, &end, kind)
+    return count ? cell_find(t, hash ^ t->salt, count, &end, kind_by_stack(t, count, kind))
                  : cell_walk_slowly(t, call->ip, kind);
 }
 

@@ -21,13 +21,15 @@ EXPORT void *hook_mmap(void *, size_t, int, int, int, off_t) __asm__("mmap");
 EXPORT void *hook_mmap64(void *, size_t, int, int, int, off_t) __asm__("mmap64");
 
 /* The thread of a call that is recorded, its gate BUSY; or NULL. */
-static struct heap_thread *enter(const struct heap_frame *caller)
+static struct heap_thread *enter(const struct heap_frame *caller, bool maps)
 {
     uint32_t gate = agent_self.gate;
     if (!heap_process || (gate != GATE_READY && gate != GATE_NEW) ||
         heap_real_is_inside(caller->ip))
         return NULL;
     struct pass pass = pass_begin(caller, PASS_FREE);
+    if (maps && !pass.thread && pass.gate == GATE_NEW)
+        heap_refuse_mapping(); /* the segment is just being made */
     if (pass.thread && pass.gate != GATE_READY)
         pass_end(pass);
     if (!pass.thread || pass.gate != GATE_READY)
@@ -42,41 +44,38 @@ static uint64_t rounded(size_t size)
     return (size + PAGE - 1) & ~(PAGE - 1);
 }
 
+static bool is_paused(const struct heap_thread *t)
+{
+    return __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED) != 0;
+}
+
 static void added(const struct heap_frame *caller, void *at, size_t size, enum heap_kind kind)
 {
     int saved = errno;
-    struct heap_thread *t = enter(caller);
+    struct heap_thread *t = enter(caller, true);
     if (!t)
         return;
-    uint32_t paused = __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED);
-    if (!paused)
+    if (!is_paused(t))
         maps_add(t, (uint64_t)(uintptr_t)at, rounded(size), heap_cell_of_kind(t, caller, kind));
     gate_set(GATE_READY);
     errno = saved;
 }
 
-static uint32_t removed(const struct heap_frame *caller, const void *at, size_t size)
+static void removed(const struct heap_frame *caller, const void *at, size_t size)
 {
     uint64_t start = (uint64_t)(uintptr_t)at;
     int saved = errno;
-    struct heap_thread *t = size && start % PAGE == 0 ? enter(caller) : NULL;
+    struct heap_thread *t = size && start % PAGE == 0 ? enter(caller, false) : NULL;
     if (!t)
-        return 0;
-    uint32_t cell = maps_remove(t, start, rounded(size));
+        return;
+    maps_remove(t, start, rounded(size));
     gate_set(GATE_READY);
     errno = saved;
-    return cell;
 }
 
 static enum heap_kind kind_of(int flags)
 {
     return flags & MAP_ANONYMOUS ? HEAP_MAPPED : HEAP_FILES;
-}
-
-static enum heap_kind kind_of_cell(uint32_t cell)
-{
-    const struct heap_cell *cells = heap_area(heap_process->layout.cells);
-    return cells[cell].kind;
 }
 
 EXPORT void *hook_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
@@ -103,24 +102,47 @@ EXPORT int munmap(void *at, size_t size)
     return result;
 }
 
+struct move {
+    uint64_t from, old; /* 0 bytes: what is there stays */
+    uint64_t to, size;
+};
+
+static void moved(struct heap_thread *t, const struct heap_frame *caller, const struct move *m)
+{
+    enum heap_kind kind = HEAP_MAPPED;
+    if (m->old)
+        kind = maps_remove_held(t, m->from, m->old);
+    if (!is_paused(t))
+        maps_add_held(t, m->to, m->size, heap_cell_of_kind(t, caller, kind));
+}
+
+/* The kernel gives the old range away, or does not, in one step with what we know of it: others who
+ * get it wait for us. */
 EXPORT void *mremap(void *at, size_t old, size_t size, int flags, ...)
 {
     va_list list;
     va_start(list, flags);
     void *to = va_arg(list, void *);
     va_end(list);
-    bool moves = old && !(flags & MREMAP_DONTUNMAP);
-    uint32_t cell = moves ? removed(CALLER, at, old) : 0;
+    int saved = errno;
+    struct heap_thread *t = enter(CALLER, true);
+    bool held = t && maps_hold(t);
+    errno = saved;
     void *block = REAL(mremap)(at, old, size, flags, to);
-    struct heap_thread *t;
-    if (likely(block != MAP_FAILED)) {
-        added(CALLER, block, size, cell ? kind_of_cell(cell) : HEAP_MAPPED);
-    } else if (cell && (t = enter(CALLER))) {
-        int saved = errno;
-        maps_add(t, (uint64_t)(uintptr_t)at, rounded(old), cell);
+    saved = errno;
+    struct move move = {.from = (uint64_t)(uintptr_t)at,
+                        .old = flags & MREMAP_DONTUNMAP ? 0 : rounded(old),
+                        .to = (uint64_t)(uintptr_t)block,
+                        .size = rounded(size)};
+    if (held && block != MAP_FAILED)
+        moved(t, CALLER, &move);
+    else if (t && block != MAP_FAILED)
+        heap_refuse_mapping();
+    if (held)
+        maps_let_go(t);
+    if (t)
         gate_set(GATE_READY);
-        errno = saved;
-    }
+    errno = saved;
     return block;
 }
 

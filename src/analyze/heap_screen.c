@@ -232,6 +232,8 @@ static void section_mapped(struct view *v, const struct report *r, bool whole)
     section_of_event(v, r, "heap:mapped", "mapped", "Mapped by the program itself, in all", whole);
     section_of_event(v, r, "heap:mapped-live", "mapped_live", "… and still mapped at the end",
                      whole);
+    section_of_event(v, r, "heap:for-allocator", "for_allocator",
+                     "Mapped by an allocator in the program, in all", whole);
     section_of_event(v, r, "heap:files", "files", "Files that it mapped, in all", whole);
 }
 

@@ -45,6 +45,7 @@ static const struct noun {
              {"heap:temporary", "allocation", "allocations"},
              {"heap:mapped", "mapping", "mappings"},
              {"heap:files", "mapping", "mappings"},
+             {"heap:for-allocator", "mapping", "mappings"},
              {"heap:", "block", "blocks"},
              {"", "sample", "samples"}};
 

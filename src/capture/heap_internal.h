@@ -18,7 +18,16 @@ enum heap_event {
 };
 
 /* Of memory that programs map themselves; declared when the first one does. */
-enum map_event { EVENT_MAPPED, EVENT_MAPPED_LIVE, EVENT_FILES, EVENT_FILES_LIVE, MAP_EVENTS };
+/* In pairs: in all, and live. */
+enum map_event {
+    EVENT_MAPPED,
+    EVENT_MAPPED_LIVE,
+    EVENT_FILES,
+    EVENT_FILES_LIVE,
+    EVENT_FOR_ALLOCATOR,
+    EVENT_FOR_ALLOCATOR_LIVE,
+    MAP_EVENTS
+};
 
 struct curve {
     uint32_t series;

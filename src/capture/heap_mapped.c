@@ -12,8 +12,9 @@ struct mapped {
 
 static void events_declare(struct heaps *h)
 {
-    static const char *const names[MAP_EVENTS] = {"heap:mapped", "heap:mapped-live", "heap:files",
-                                                  "heap:files-live"};
+    static const char *const names[MAP_EVENTS] = {"heap:mapped",        "heap:mapped-live",
+                                                  "heap:files",         "heap:files-live",
+                                                  "heap:for-allocator", "heap:for-allocator-live"};
     for (size_t i = 0; !h->map_events && i < MAP_EVENTS; i++)
         h->map_event[i] = writer_event(h->session->writer, names[i], UNIT_BYTES, 0);
     h->map_events = true;
@@ -39,13 +40,13 @@ static void write_cell(void *context, const struct heap_sums *s)
     struct writer *w = m->heaps->session->writer;
     uint32_t stack = heap_image_stack(m->heaps, m->image, s->stack);
     uint32_t thread = heap_image_thread(m->image, s->thread);
-    bool file = s->kind == HEAP_FILES;
+    enum map_event all = s->kind == HEAP_FILES           ? EVENT_FILES
+                         : s->kind == HEAP_FOR_ALLOCATOR ? EVENT_FOR_ALLOCATOR
+                                                         : EVENT_MAPPED;
     events_declare(m->heaps);
-    writer_sum(w, m->heaps->map_event[file ? EVENT_FILES : EVENT_MAPPED], thread, stack,
-               s->allocations, s->bytes);
+    writer_sum(w, m->heaps->map_event[all], thread, stack, s->allocations, s->bytes);
     if (s->live)
-        writer_sum(w, m->heaps->map_event[file ? EVENT_FILES_LIVE : EVENT_MAPPED_LIVE], thread,
-                   stack, s->live_blocks, s->live);
+        writer_sum(w, m->heaps->map_event[all + 1], thread, stack, s->live_blocks, s->live);
 }
 
 void heap_mapped_write(struct heaps *h, struct heap_image *m)

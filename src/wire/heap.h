@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 3
+#define HEAP_VERSION 4
 
 #define HEAP_DEPTH 512
 #define HEAP_PYTHON_DEPTH 256 /* Python frames of a stack, at most */
@@ -68,8 +68,9 @@ enum heap_loss {
  * is in no sum of it; what its allocator takes is in neither. */
 enum heap_kind {
     HEAP_BLOCKS = 0,
-    HEAP_MAPPED, /* anonymous memory, and the program's break */
-    HEAP_FILES,  /* mappings of files */
+    HEAP_MAPPED,        /* anonymous memory, and the program's break */
+    HEAP_FILES,         /* mappings of files */
+    HEAP_FOR_ALLOCATOR, /* what an allocator in the program maps, if that is not hooked */
     HEAP_KINDS
 };
 

@@ -39,6 +39,30 @@ BLOCKS = """
     }
     """
 
+# A mapping for each block, and a free that has no room for a jump.
+MAPPER = """
+    #include <stddef.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    void *malloc(size_t n)
+    {
+        void *p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return p == MAP_FAILED ? NULL : p;
+    }
+    void free(void *p) { (void)p; }
+    void *calloc(size_t a, size_t b) { return malloc(a * b); }
+    void *realloc(void *p, size_t n) { void *q = malloc(n); return p && q ? memcpy(q, p, n < 9 ? n : 9) : q; }
+    """
+
+SITE_MAP = """
+    #include <sys/mman.h>
+    __attribute__((noinline)) void site_map(void)
+    {
+        mmap(0, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        __asm__ volatile("");
+    }
+    """
+
 MAPPINGS = """
     #define _GNU_SOURCE
     #include <stdio.h>
@@ -61,6 +85,8 @@ MAPPINGS = """
         munmap(whole + (2 << 20), 1 << 20);
         munmap(brief, 3 << 20);
         site_move(moved, 1 << 20, 4 << 20);
+        if (site_move(whole + 1, 4096, 8192) != MAP_FAILED || site_move(whole, 1 << 20, 1ul << 60) != MAP_FAILED)
+            return 1; /* neither leaves a trace */
         site_break();
         free(malloc(5000));
         return puts("done") == EOF;
@@ -126,13 +152,20 @@ def test_an_allocator_that_is_linked_in(built, heap_of, root, allocator):
     assert sections["heap"]["facts"]["allocations"] >= 350
 
 
-def test_one_that_cannot_be_hooked_is_named(built, sonde, root, tmp_path):
-    """A function of one byte has no room for a jump."""
-    program = built(BLOCKS, *flags_of("own", root), "-Os")
+def test_one_that_cannot_be_hooked_is_named(built, sonde, tmp_path):
+    """A function of one byte has no room for a jump. What it maps is told apart from what the program does."""
+    (tmp_path / "mapper.c").write_text(MAPPER)
+    text = BLOCKS.replace("int main", SITE_MAP + "int main").replace("return puts", "site_map(); return puts")
+    program = built(text, tmp_path / "mapper.c", "-Os")
     done = sonde("run", "--heap", "-o", tmp_path / "r.sonde", "--", program)
     assert done.status == 0 and done.stdout == "done\n", done
     notes = sonde("report", tmp_path / "r.sonde", "--notes").stdout
     assert "an allocator of its own linked into it" in " ".join(notes.split()), notes
+    sections = sonde("report", tmp_path / "r.sonde", "--heap", "--top", "0", "--json").json["sections"]
+    assert [row["stack"].split()[0] for row in sections["mapped"]["rows"]] == ["site_map"]
+    asked = {row["stack"].split()[0]: row["count"] for row in sections["for_allocator"]["rows"]}
+    assert (asked["site_malloc"], asked["site_calloc"], asked["site_realloc"]) == (200, 100, 50)
+    assert sections["heap"]["facts"]["allocations"] == 0 and sections["profiler"]["facts"]["allocations_lost"] == 0
 
 
 def test_what_a_program_maps_is_told_apart(built, heap_of):
