@@ -34,6 +34,7 @@ enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16, AT_NAME = -32, AT_NEW_NAME = -
 #define END_IF_OTHER(dst, src) OP(BPF_JMP | BPF_JNE | BPF_X, dst, src, TO_END, 0)
 #define SKIP_IF_AT_MOST(dst, value, n) OP(BPF_JMP | BPF_JLE | BPF_K, dst, 0, n, value)
 #define SKIP_IF_NONE(dst, n) OP(BPF_JMP | BPF_JEQ | BPF_K, dst, 0, n, 0)
+#define SKIP_IF_OTHER(dst, value, n) OP(BPF_JMP | BPF_JNE | BPF_K, dst, 0, n, value)
 #define RETURN OP(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
 #define END SET(BPF_REG_0, 0), RETURN
 /* The address of a place on the stack. */
@@ -42,7 +43,10 @@ enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16, AT_NAME = -32, AT_NEW_NAME = -
 #define READ_FIELD(at, bytes, structure, offset)                                                   \
     PLACE(BPF_REG_1, at), SET(BPF_REG_2, bytes), MOVE(BPF_REG_3, structure),                       \
         ADD(BPF_REG_3, offset), CALL(BPF_FUNC_probe_read_kernel)
-/* The same of a text, up to its end. */
+/* From the structure in a register to the one that a field of it points to. */
+#define FOLLOW(structure, offset)                                                                  \
+    READ_FIELD(AT_VALUE, 8, structure, offset), LOAD(BPF_DW, structure, BPF_REG_10, AT_VALUE)
+/* A text, up to its end, to a place on the stack. */
 #define READ_TEXT(at, bytes, structure, offset)                                                    \
     PLACE(BPF_REG_1, at), SET(BPF_REG_2, bytes), MOVE(BPF_REG_3, structure),                       \
         ADD(BPF_REG_3, offset), CALL(BPF_FUNC_probe_read_kernel_str)

@@ -126,13 +126,15 @@ static void read_members(const struct types *t, uint32_t number, uint32_t base, 
     }
 }
 
-static int find_offsets(const struct types *t, const char *structure, const char *const *names,
-                        uint32_t *offsets)
+static int find_offsets(const struct types *t, const struct btf_wanted *w)
 {
+    const char *const *names = w->names;
+    uint32_t *offsets = w->offsets;
     for (uint32_t n = 1; n < t->at.len; n++) {
         struct btf_type type;
         memcpy(&type, t->types + t->at.data[n], sizeof type);
-        if (BTF_INFO_KIND(type.info) != BTF_KIND_STRUCT || !is_named(t, type.name_off, structure))
+        if (BTF_INFO_KIND(type.info) != BTF_KIND_STRUCT ||
+            !is_named(t, type.name_off, w->structure))
             continue;
         for (size_t i = 0; names[i]; i++)
             offsets[i] = UINT32_MAX;
@@ -145,12 +147,20 @@ static int find_offsets(const struct types *t, const char *structure, const char
     return -1;
 }
 
+static bool forgive(const struct btf_wanted *w)
+{
+    for (size_t i = 0; w->optional && w->names[i]; i++)
+        w->offsets[i] = 0;
+    return w->optional;
+}
+
 int btf_offsets(const uint8_t *data, size_t size, const struct btf_wanted *wanted)
 {
     struct types t = {0};
     int rc = find_sections(data, size, &t) && index_types(&t) ? 0 : -1;
     for (; !rc && wanted->structure; wanted++)
-        rc = find_offsets(&t, wanted->structure, wanted->names, wanted->offsets);
+        if (find_offsets(&t, wanted) && !forgive(wanted))
+            rc = -1;
     vector_release(&t.at);
     return rc;
 }

@@ -2,6 +2,7 @@
 #ifndef SONDE_BTF_H
 #define SONDE_BTF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -9,6 +10,7 @@ struct btf_wanted {
     const char *structure;    /* NULL after the last */
     const char *const *names; /* NULL-terminated */
     uint32_t *offsets;        /* in bytes, filled in for each name */
+    bool optional;            /* 0 is filled in if there is no such field */
 };
 
 /* 0, or -1 if the kernel does not describe itself or has no such field. */

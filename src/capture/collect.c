@@ -20,6 +20,9 @@ static void on_sample(struct session *s, const struct perf_record *r)
         return;
     struct pythons_sample python;
     uint32_t stack = pythons_stack(s, t, r, event == PERF_EVENTS_MAX, &python);
+    bool timed = event < PERF_EVENTS_MAX && s->options->perf.event[event].timed;
+    if (timed && python.cpu)
+        weight = pythons_weigh(s, r->pid, python.cpu, weight);
     if (s->options->gil && !(python.read && python.gil))
         return;
     if (event == PERF_EVENTS_MAX) {
@@ -33,7 +36,7 @@ static void on_sample(struct session *s, const struct perf_record *r)
         return;
     }
     writer_sample(s->writer, s->event[event], r->time, t->id, stack, weight);
-    if (s->options->perf.event[event].timed)
+    if (timed)
         s->target_cpu += weight;
 }
 
@@ -67,7 +70,7 @@ static void on_task_exit(struct session *s, const struct perf_record *r)
             tasks_thread(&s->tasks, r->pid, r->tid, r->time)->blocked = (struct blocked){0};
     }
     if (r->pid == r->tid)
-        pythons_forget(s, r->pid);
+        pythons_forget(s, r->pid, r->time);
     tasks_on_exit(&s->tasks, r->pid, r->tid, r->time);
 }
 
@@ -81,13 +84,14 @@ static void on_record(struct session *s, const struct perf_record *r)
         tasks_thread(&s->tasks, r->pid, r->tid, r->time);
         tasks_on_map(&s->tasks, r->pid, r->path, r->start, r->length, r->offset, r->build_id,
                      r->build_id_len, r->time);
+        pythons_on_map(s, r->pid, r->path);
         break;
     case PERF_COMM:
         s->begun |= r->exec;
         if (r->exec)
             inside_on_exec(s, r->pid, r->time);
         if (r->exec)
-            pythons_forget(s, r->pid);
+            pythons_forget(s, r->pid, r->time);
         if (r->exec)
             tasks_on_exec(&s->tasks, r->pid, r->comm, r->time);
         else

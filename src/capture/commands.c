@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/vector.h"
 #include "capture/bpf.h"
+#include "capture/bpf_ring.h"
 
 #define RING_BYTES (1u << 20)
 #define FORGET_AFTER (2 * 1000000000ull)
@@ -28,25 +28,40 @@ struct command {
 };
 
 struct commands {
-    int ring, on_exec;
-    uint64_t *taken;      /* how far we have read */
-    const uint8_t *pages; /* how far the kernel has written; then what, twice in a row */
-    size_t page;
+    int on_exec;
+    struct bpf_ring ring;
     VECTOR(struct command) waiting;
 };
 
-/* The first argument is the task; r8 holds where its arguments start, r9 how long they are. */
-static int watch_starts(const struct commands *c, int tree, const struct commands_places *p)
+#define LETTERS(a, b, c, d) ((a) | (b) << 8 | (c) << 16 | (d) << 24)
+
+/* The first argument is the task, the third what its program is loaded by. What cannot be read of
+ * the file's name is no Python's. Then r8 holds where its arguments start, r9 how long they are. */
+static int watch_starts(const struct commands *c, int tree, const struct commands_places *p,
+                        int python)
 {
     const int32_t memory = (int32_t)p->memory;
     const int32_t start = (int32_t)p->arguments[0], end = (int32_t)p->arguments[1];
+    const int32_t file = (int32_t)p->file, entry = (int32_t)p->entry, name = (int32_t)p->name;
     struct bpf_insn code[] = {
         LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 0),
+        LOAD(BPF_DW, BPF_REG_7, BPF_REG_1, 16),
         FIND_CURRENT(tree),
         END_IF_NONE(BPF_REG_0),
-        STORE_VALUE(BPF_DW, BPF_REG_0, 0, 1), /* not muted any more */
-        READ_FIELD(AT_VALUE, 8, BPF_REG_6, memory),
-        LOAD(BPF_DW, BPF_REG_7, BPF_REG_10, AT_VALUE),
+        MOVE(BPF_REG_8, BPF_REG_0),
+        STORE_VALUE(BPF_DW, BPF_REG_8, 0, TREE_SAMPLED), /* not muted any more */
+        FOLLOW(BPF_REG_7, file),
+        FOLLOW(BPF_REG_7, entry),
+        FOLLOW(BPF_REG_7, name),
+        STORE_VALUE(BPF_DW, BPF_REG_10, AT_NAME, 0),
+        READ_TEXT(AT_NAME, sizeof "python", BPF_REG_7, 0),
+        LOAD(BPF_W, BPF_REG_1, BPF_REG_10, AT_NAME),
+        LOAD(BPF_H, BPF_REG_2, BPF_REG_10, AT_NAME + 4),
+        SKIP_IF_OTHER(BPF_REG_1, LETTERS('p', 'y', 't', 'h'), 2),
+        SKIP_IF_OTHER(BPF_REG_2, LETTERS('o', 'n', 0, 0), 1),
+        STORE_VALUE(BPF_DW, BPF_REG_8, 0, python),
+        FOLLOW(BPF_REG_6, memory),
+        MOVE(BPF_REG_7, BPF_REG_6),
         READ_FIELD(AT_VALUE, 8, BPF_REG_7, start),
         LOAD(BPF_DW, BPF_REG_8, BPF_REG_10, AT_VALUE),
         READ_FIELD(AT_VALUE, 8, BPF_REG_7, end),
@@ -54,7 +69,7 @@ static int watch_starts(const struct commands *c, int tree, const struct command
         SUBTRACT(BPF_REG_9, BPF_REG_8),
         SKIP_IF_AT_MOST(BPF_REG_9, COMMANDS_ARGUMENTS, 1),
         SET(BPF_REG_9, COMMANDS_ARGUMENTS),
-        MAP(BPF_REG_1, c->ring),
+        MAP(BPF_REG_1, c->ring.fd),
         SET(BPF_REG_2, sizeof(struct told)),
         SET(BPF_REG_3, 0),
         CALL(BPF_FUNC_ringbuf_reserve),
@@ -80,28 +95,12 @@ static int watch_starts(const struct commands *c, int tree, const struct command
     return bpf_place_on("sched_process_exec", code, sizeof code);
 }
 
-static int map_ring(struct commands *c)
-{
-    void *taken = mmap(NULL, c->page, PROT_READ | PROT_WRITE, MAP_SHARED, c->ring, 0);
-    if (taken == MAP_FAILED)
-        return -1;
-    c->taken = taken;
-    void *pages =
-        mmap(NULL, c->page + 2 * RING_BYTES, PROT_READ, MAP_SHARED, c->ring, (off_t)c->page);
-    if (pages == MAP_FAILED)
-        return -1;
-    c->pages = pages;
-    return 0;
-}
-
-struct commands *commands_new(int tree, const struct commands_places *places)
+struct commands *commands_new(int tree, const struct commands_places *places, int python)
 {
     struct commands *c = memory_alloc(sizeof *c);
-    c->page = (size_t)sysconf(_SC_PAGESIZE);
     c->on_exec = -1;
-    c->ring = bpf_map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_BYTES, 0);
-    if (c->ring >= 0 && map_ring(c) == 0)
-        c->on_exec = watch_starts(c, tree, places);
+    if (bpf_ring_open(&c->ring, RING_BYTES) == 0)
+        c->on_exec = watch_starts(c, tree, places, python);
     if (c->on_exec < 0) {
         commands_free(c);
         return NULL;
@@ -109,8 +108,10 @@ struct commands *commands_new(int tree, const struct commands_places *places)
     return c;
 }
 
-static void keep(struct commands *c, const struct told *t)
+static void keep(void *context, const void *record)
 {
+    struct commands *c = context;
+    const struct told *t = record;
     size_t len = t->len > COMMANDS_ARGUMENTS ? COMMANDS_ARGUMENTS : t->len;
     while (len && !t->arguments[len - 1])
         len--;
@@ -136,19 +137,7 @@ static void forget_old(struct commands *c, uint64_t before)
 
 void commands_refresh(struct commands *c)
 {
-    uint64_t taken = *c->taken;
-    uint64_t written = __atomic_load_n((const uint64_t *)c->pages, __ATOMIC_ACQUIRE);
-    while (taken < written) {
-        const uint8_t *at = c->pages + c->page + (taken & (RING_BYTES - 1));
-        uint32_t len = __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-        if (len & BPF_RINGBUF_BUSY_BIT)
-            break;
-        if (!(len & BPF_RINGBUF_DISCARD_BIT))
-            keep(c, (const struct told *)(at + BPF_RINGBUF_HDR_SZ));
-        len &= ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
-        taken += (len + BPF_RINGBUF_HDR_SZ + 7) / 8 * 8;
-        __atomic_store_n(c->taken, taken, __ATOMIC_RELEASE);
-    }
+    bpf_ring_each(&c->ring, keep, c);
     forget_old(c, clock_now() - FORGET_AFTER);
 }
 
@@ -176,13 +165,8 @@ void commands_free(struct commands *c)
         return;
     forget_old(c, UINT64_MAX);
     vector_release(&c->waiting);
-    if (c->taken)
-        munmap(c->taken, c->page);
-    if (c->pages)
-        munmap((void *)c->pages, c->page + 2 * RING_BYTES);
+    bpf_ring_release(&c->ring);
     if (c->on_exec >= 0)
         close(c->on_exec);
-    if (c->ring >= 0)
-        close(c->ring);
     free(c);
 }

@@ -14,14 +14,21 @@
 
 struct commands;
 
+/* What the map `tree` says of a process. */
+enum { TREE_MUTED, TREE_SAMPLED, TREE_TOLD };
+
 /* Where the kernel keeps them. */
 struct commands_places {
     uint32_t memory;       /* in the task: its memory */
     uint32_t arguments[2]; /* in that: where they start and end */
+    uint32_t file;         /* in what the program is loaded by: its file */
+    uint32_t entry;        /* in that: its place in a folder */
+    uint32_t name;         /* in that: what it is called */
 };
 
-/* Of the processes in the map `tree`. NULL if that is not to be had. */
-struct commands *commands_new(int tree, const struct commands_places *places);
+/* Of the processes in the map `tree`, where each program begins as TREE_SAMPLED, and Python, by the
+ * name of its file, as `python`. NULL if that is not to be had. */
+struct commands *commands_new(int tree, const struct commands_places *places, int python);
 /* Takes in what has come. */
 void commands_refresh(struct commands *c);
 /* Copies the arguments of the program that the process started at `time` (just before they were

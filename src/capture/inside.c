@@ -116,9 +116,11 @@ static int open_beside(struct session *s, struct error *err)
     bool heap = s->options->heap != HEAP_OFF;
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
-    bool python = !s->options->no_python && s->inside->event < p->events;
     const struct agents_trace *t = s->options->trace;
     bool trace = t && (t->calls || t->lines);
+    /* Who is there anyway samples Python better than anyone from outside. */
+    bool python = !s->options->no_python && s->inside->event < p->events &&
+                  (!s->options->python_outside || heap || trace);
     if (!heap && !python && !trace)
         return 0;
     int rc = start_agents(s, false, python, err);
@@ -292,6 +294,12 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
 {
     const struct cover *c = cover_of(s, pid, tid);
     return c && event == s->inside->event && time >= c->from && time <= c->to;
+}
+
+bool inside_samples(const struct session *s, pid_t pid)
+{
+    const struct cover *c = cover_of(s, pid, pid);
+    return c && c->to == UINT64_MAX && !c->in_part;
 }
 
 void inside_mute(struct session *s)

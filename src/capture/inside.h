@@ -36,6 +36,8 @@ void inside_finish(struct session *s);
 void inside_write(struct session *s, uint64_t until);
 /* Whether a sample of perf's is one that the agent takes itself. */
 bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, uint64_t time);
+/* Whether an agent samples all threads of the process. */
+bool inside_samples(const struct session *s, pid_t pid);
 /* Where all threads of a process are sampled by its agent, the kernel need not do it as well. */
 void inside_mute(struct session *s);
 /* Another program runs from now on, perhaps one without the agent. */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/elf_names.h"
+#include "capture/python_files.h"
 #include "cpython/cpython.h"
 
 #define THREADS_MAX 4096
@@ -44,13 +45,6 @@ void interpreter_modules_release(struct interpreter_modules *m)
     map_release(&m->by_module);
 }
 
-static bool is_python_file(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    return !strncmp(name, "python", 6) || !strncmp(name, "libpython", 9);
-}
-
 /* The module's names if it has an interpreter in it, else NULL. */
 static const struct elf_names *names_of(struct interpreter_modules *known, const struct module *m)
 {
@@ -60,7 +54,7 @@ static const struct elf_names *names_of(struct interpreter_modules *known, const
     if (!added)
         return (const struct elf_names *)(uintptr_t)*at;
     struct elf_names *names =
-        m->kind == CODE_ELF && m->path ? elf_names_read(m, is_python_file(m->path)) : NULL;
+        m->kind == CODE_ELF && m->path ? elf_names_read(m, python_files_is_one(m->path)) : NULL;
     if (names && !elf_names_find(names, "_PyEval_EvalFrameDefault", &address, &size) &&
         !elf_names_find(names, "PyEval_EvalFrameEx", &address, &size)) {
         elf_names_free(names);

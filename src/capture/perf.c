@@ -98,6 +98,12 @@ void perf_mute(struct perf *p, pid_t pid, bool mute)
         tree_filter_mute(p->filter, pid, mute);
 }
 
+void perf_tell(struct perf *p, pid_t pid)
+{
+    if (p->filter)
+        tree_filter_tell(p->filter, pid);
+}
+
 struct commands *perf_commands(struct perf *p)
 {
     return p->filter ? tree_filter_commands(p->filter) : NULL;
@@ -126,6 +132,8 @@ void perf_refresh(struct perf *p)
 void perf_scan(struct perf *p, void (*each)(void *context, const struct perf_record *r),
                void *context)
 {
+    if (p->filter)
+        tree_filter_hush(p->filter); /* before they are looked for: another one rings again */
     for (size_t i = 0; i < p->cpus.len; i++) {
         struct ring *ring = &p->cpus.data[i].samples;
         const struct perf_event_header *h;

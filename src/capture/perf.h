@@ -27,6 +27,7 @@ struct perf_options {
     bool threads_only; /* do not follow into child processes */
     bool no_kernel;    /* leave kernel frames out though they are permitted */
     bool prompt;       /* wake the reader at each sample */
+    bool bell;         /* where it can be had, only at those of Python: see perf_tell */
 };
 
 /* What was possible; for notes in the report. */
@@ -48,6 +49,11 @@ void perf_add_process(struct perf *p, pid_t pid, bool now);
 /* No more samples of a process by the CPUs' clock until it starts another program; what it starts
  * is sampled. Nothing happens where each task has its own clock. */
 void perf_mute(struct perf *p, pid_t pid, bool mute);
+/* Wakes the reader at each sample of the process and of those that it forks, until it starts
+ * another program; with options.bell, where that can be had. Who runs a file named python is told
+ * of anyway.
+ */
+void perf_tell(struct perf *p, pid_t pid);
 /* What its programs are called with, or NULL; `p` keeps it. */
 struct commands *perf_commands(struct perf *p);
 /* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls

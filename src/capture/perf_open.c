@@ -62,6 +62,11 @@ static size_t stack_bytes(const struct perf *p, const struct perf_event_attr *a)
     return bytes < most ? bytes : most;
 }
 
+static bool has_bell(const struct perf *p)
+{
+    return p->filter && tree_filter_bell(p->filter) >= 0;
+}
+
 static void set_sampling(const struct perf *p, struct perf_event_attr *a)
 {
     a->sample_type = PERF_SAMPLE_FIELDS;
@@ -72,8 +77,9 @@ static void set_sampling(const struct perf *p, struct perf_event_attr *a)
     a->exclude_guest = 1;
     if (!p->ability.kernel)
         a->exclude_kernel = 1;
-    a->watermark = !p->options.prompt;
-    if (p->options.prompt)
+    bool prompt = p->options.prompt && !has_bell(p);
+    a->watermark = !prompt;
+    if (prompt)
         a->wakeup_events = 1;
     else
         a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
@@ -238,7 +244,11 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
 {
     set_common(p, a, on_exec);
     int fd = open_sampler(p, c, tid, a);
-    return fd < 0 ? -1 : keep_sampler(p, c, fd, event);
+    if (fd < 0)
+        return -1;
+    if (has_bell(p))
+        tree_filter_ring(p->filter, fd);
+    return keep_sampler(p, c, fd, event);
 }
 
 static void choose_sizes(struct perf *p)
@@ -300,11 +310,13 @@ void perf_add_process(struct perf *p, pid_t pid, bool now)
         while (i < p->options.events && !is_clock(&p->options.event[i]))
             i++;
         if (i < p->options.events)
-            p->filter = tree_filter_new(!p->options.threads_only);
+            p->filter = tree_filter_new(!p->options.threads_only, p->options.bell);
         if (p->filter && add_clocks(p, (int)i, now)) {
             tree_filter_free(p->filter);
             p->filter = NULL;
         }
+        if (p->filter && has_bell(p))
+            *vector_push(&p->poll) = tree_filter_bell(p->filter);
         p->clock = (int)i;
     }
     if (p->filter)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -11,13 +12,14 @@
 #include "capture/interpreter.h"
 #include "capture/pause.h"
 #include "capture/proc.h"
+#include "capture/python_files.h"
 #include "capture/session_internal.h"
 #include "cpython/cpython.h"
 
 #define MS 1000000ull
 #define LATE (50 * MS)   /* a stack read this long after its sample is another's */
-#define RETRY (2 * MS)   /* an interpreter may still be on its way into a process; twice as long */
-#define TRIES 12         /* each time, and not for ever */
+#define RETRY (MS / 2)   /* an interpreter may still be on its way into a process; twice as long */
+#define TRIES 14         /* each time, and not for ever */
 #define NAMES (250 * MS) /* how often threads are asked for their names, if there are new ones */
 #define RENAMES (8 * NAMES)
 #define DI 5 /* of UNWIND_PERF_MASK's registers: the first argument of a system call */
@@ -28,6 +30,8 @@ struct entry {
     uint64_t tried;
     unsigned tries;
     bool refused;
+    clockid_t clock;  /* of its CPU time, 0: not known */
+    uint64_t charged; /* of that, by samples so far; 0: there were none */
 };
 
 /* What was read for a sample that is still in the ring. */
@@ -35,6 +39,7 @@ struct snapshot {
     enum interpreter_answer answer;
     bool late, whole, gil, for_gil;
     pid_t holder;
+    uint64_t cpu;
     size_t count, holder_count;
     uint64_t loop, loop_end;
     struct paused *paused; /* or NULL: where the thread was stopped, which is where this was read */
@@ -86,21 +91,6 @@ void pythons_free(struct pythons *p)
     free(p);
 }
 
-static void look_at(void *context, const struct proc_mapping *m)
-{
-    bool *likely = context;
-    const char *slash = strrchr(m->path, '/');
-    if (slash && (!strncmp(slash + 1, "python", 6) || !strncmp(slash + 1, "libpython", 9)))
-        *likely = true;
-}
-
-bool pythons_likely(pid_t pid)
-{
-    bool likely = false;
-    proc_each_mapping(pid, look_at, &likely, NULL);
-    return likely;
-}
-
 static struct entry *entry_of(struct pythons *p, pid_t pid)
 {
     bool added;
@@ -110,22 +100,45 @@ static struct entry *entry_of(struct pythons *p, pid_t pid)
     return (struct entry *)(uintptr_t)*at;
 }
 
+/* In what is known to be mapped; or in what is, where that is not known yet. */
+static struct interpreter *open_in(struct session *s, pid_t pid, int *fault)
+{
+    struct pythons *p = s->pythons;
+    const struct process *process = tasks_find(&s->tasks, pid);
+    struct interpreter *found = NULL;
+    *fault = 0;
+    if (process)
+        found = interpreter_open(&p->modules, s->writer, &s->modules, pid, process->space, fault);
+    if (found || *fault || !s->perf)
+        return found;
+    struct space *space = python_files_mapped(&s->modules, pid, perf_ability(s->perf)->build_ids);
+    if (space)
+        found = interpreter_open(&p->modules, s->writer, &s->modules, pid, space, fault);
+    space_drop(space);
+    return found;
+}
+
+/* While it starts, it cannot be told from one that is damaged. */
+static bool is_final(const struct entry *e, int fault)
+{
+    return fault && (e->tries == TRIES || fault == CPYTHON_FREE_THREADED ||
+                     fault == CPYTHON_TOO_OLD || fault == CPYTHON_TOO_NEW);
+}
+
 /* At once: also if it was not there a moment ago. */
 static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t now, bool at_once)
 {
     struct entry *e = entry_of(s->pythons, pid);
-    const struct process *process = tasks_find(&s->tasks, pid);
     int fault;
-    if (e->interpreter || !process || e->refused || e->tries >= TRIES ||
+    if (e->interpreter || e->refused || e->tries >= TRIES ||
         (e->tries && !at_once && now - e->tried < RETRY << e->tries))
         return e->interpreter;
     e->tried = now;
     e->tries++;
-    e->interpreter =
-        interpreter_open(&s->pythons->modules, s->writer, &s->modules, pid, process->space, &fault);
-    /* While it starts, it cannot be told from one that is damaged. */
-    if (fault && (e->tries == TRIES || fault == CPYTHON_FREE_THREADED || fault == CPYTHON_TOO_OLD ||
-                  fault == CPYTHON_TOO_NEW)) {
+    e->interpreter = open_in(s, pid, &fault);
+    if (e->interpreter && s->perf && !inside_samples(s, pid))
+        perf_tell(s->perf, pid);
+    if (is_final(e, fault)) {
         char note[200];
         e->refused = true;
         snprintf(note, sizeof note, "process %d has no Python frames: its Python %.120s", pid,
@@ -135,13 +148,23 @@ static struct interpreter *interpreter_of(struct session *s, pid_t pid, uint64_t
     return e->interpreter;
 }
 
-void pythons_forget(struct session *s, pid_t pid)
+void pythons_on_map(struct session *s, pid_t pid, const char *path)
+{
+    const uint64_t *at = s->pythons ? map_get(&s->pythons->by_pid, (uint64_t)pid, 0) : NULL;
+    struct entry *e = at ? (struct entry *)(uintptr_t)*at : NULL;
+    if (e && !e->interpreter && !e->refused && python_files_is_one(path))
+        e->tries = 0;
+}
+
+/* It may be known already what the process runs since: the word of an exec comes late. */
+void pythons_forget(struct session *s, pid_t pid, uint64_t time)
 {
     struct pythons *p = s->pythons;
     const uint64_t *at = p ? map_get(&p->by_pid, (uint64_t)pid, 0) : NULL;
-    if (!at)
+    struct entry *e = at ? (struct entry *)(uintptr_t)*at : NULL;
+    if (!e || e->tried > time)
         return;
-    entry_free((struct entry *)(uintptr_t)*at);
+    entry_free(e);
     map_remove(&p->by_pid, (uint64_t)pid, 0);
 }
 
@@ -175,11 +198,39 @@ static enum interpreter_answer walk_paused(struct pauses *p, struct interpreter 
     return answer;
 }
 
+static uint64_t cpu_of(struct session *s, pid_t pid)
+{
+    struct entry *e = entry_of(s->pythons, pid);
+    struct timespec t;
+    if (!e->clock && clock_getcpuclockid(pid, &e->clock))
+        e->clock = 0;
+    if (!e->clock || clock_gettime(e->clock, &t))
+        return 0;
+    return (uint64_t)t.tv_sec * 1000 * MS + (uint64_t)t.tv_nsec;
+}
+
+uint64_t pythons_weigh(struct session *s, pid_t pid, uint64_t cpu, uint64_t period)
+{
+    const uint64_t *at = cpu ? map_get(&s->pythons->by_pid, (uint64_t)pid, 0) : NULL;
+    if (!at)
+        return period;
+    struct entry *e = (struct entry *)(uintptr_t)*at;
+    if (!e->charged)
+        e->charged = cpu > period ? cpu - period : 1;
+    /* The count grows in steps of the kernel's tick: a fourth of the difference is made good. */
+    int64_t one = (int64_t)period, owed = (int64_t)(cpu - e->charged);
+    int64_t weight = one + (owed - one) / 4;
+    weight = weight < one / 4 ? one / 4 : weight > 2 * one ? 2 * one : weight;
+    e->charged += (uint64_t)weight;
+    return (uint64_t)weight;
+}
+
 static void take_snapshot(struct session *s, struct interpreter *i, const struct perf_record *r,
                           bool blocks, uint64_t now)
 {
     struct interpreter_stack own, holder = {0};
     struct snapshot head = {.late = !blocks && now - r->time > LATE}; /* who blocks waits for us */
+    head.cpu = blocks ? 0 : cpu_of(s, r->pid);
     if (blocks && s->options->waiting)
         read_holder(i, r, &head, &holder);
     size_t held = head.holder ? holder.count : 0;
@@ -265,6 +316,7 @@ static uint32_t holder_stack(struct session *s, const struct snapshot *k)
 static void describe(struct session *s, const struct snapshot *k, struct pythons_sample *out)
 {
     out->read = k->answer != INTERPRETER_REJECTED && !k->late;
+    out->cpu = k->cpu;
     out->gil = k->gil;
     out->for_gil = k->for_gil;
     out->holder = k->holder_count ? k->holder : 0;
@@ -394,13 +446,15 @@ void pythons_finish(struct session *s)
     const struct pythons *p = s->pythons;
     if (p)
         note_pauses(s, &p->pauses);
-    if (!p || !(p->rejected + p->late))
+    /* Where agents are, what they cannot see is little. */
+    if (!p || !p->read || (s->agents && !(p->rejected + p->late)))
         return;
-    char note[200];
+    char note[240];
     snprintf(note, sizeof note,
-             "of %llu Python stacks read from outside, %llu were rejected since the process had "
-             "moved on, %llu came too late: those samples show the interpreter's own frames",
-             (unsigned long long)p->read, (unsigned long long)p->rejected,
-             (unsigned long long)p->late);
+             "%llu Python stacks were read from outside, %s; %llu were rejected since the process "
+             "had moved on, %llu came too late: those samples show the interpreter's own frames",
+             (unsigned long long)p->read,
+             s->agents ? "where no agent could take them" : "with nothing put into the processes",
+             (unsigned long long)p->rejected, (unsigned long long)p->late);
     writer_note(s->writer, NOTE_INFO, note);
 }

@@ -20,20 +20,20 @@ struct pythons;
 struct pythons *pythons_new(void);
 void pythons_free(struct pythons *p); /* NULL-safe */
 
-/* Whether a process that runs already looks like Python. */
-bool pythons_likely(pid_t pid);
-
 /* Reads the stacks that samples which have come since the last call ask for. */
 void pythons_scan(struct session *s);
 /* Looks after the names of threads. */
 void pythons_tick(struct session *s, uint64_t now);
-/* The process ended or runs another program. */
-void pythons_forget(struct session *s, pid_t pid);
+/* The process has mapped a file. */
+void pythons_on_map(struct session *s, pid_t pid, const char *path);
+/* The process ended or runs another program since then. */
+void pythons_forget(struct session *s, pid_t pid, uint64_t time);
 
 /* What is known of a sample beside the kernel's word. */
 struct pythons_sample {
-    bool read; /* there is a Python stack, or it is known that there is none */
-    bool gil;  /* the thread held the lock */
+    bool read;    /* there is a Python stack, or it is known that there is none */
+    uint64_t cpu; /* ns that its process had run when it was read; 0: not known */
+    bool gil;     /* the thread held the lock */
     bool for_gil;
     pid_t holder; /* of what it waits for, 0: not known */
     uint32_t holder_stack;
@@ -43,6 +43,11 @@ struct pythons_sample {
  * could be had. */
 uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
                        bool blocks, struct pythons_sample *out);
+
+/* What a sample of a clock stands for that would be `period`. Whoever is read is often interrupted
+ * for it: where others wait for the CPU it goes on later, is met more often than it runs, and only
+ * the kernel's count of its time tells by how much. */
+uint64_t pythons_weigh(struct session *s, pid_t pid, uint64_t cpu, uint64_t period);
 
 void pythons_finish(struct session *s);
 

@@ -24,6 +24,7 @@
 #include "capture/inside.h"
 #include "capture/priority.h"
 #include "capture/proc.h"
+#include "capture/python_files.h"
 #include "capture/session_internal.h"
 
 #define SECOND 1000000000ull
@@ -218,7 +219,8 @@ static int prepare_perf(struct session *s, bool *unavailable, struct error *err)
     struct perf_options perf = s->options->perf;
     if (!s->options->no_python)
         s->pythons = pythons_new();
-    perf.prompt = perf.wall && s->pythons;
+    perf.prompt = s->pythons && (perf.wall || s->options->python_outside);
+    perf.bell = s->pythons;
     s->perf = perf_new(&perf);
     s->tasks.counters = perf_cpus(s->perf);
     perf_add_process(s->perf, s->launch.pid, true);
@@ -569,7 +571,7 @@ static int begin(struct session *s, struct error *err)
     s->begun = true;
     struct perf_options perf = o->perf;
     for (size_t i = 0; i < o->attach_count && !o->no_python; i++)
-        perf.prompt |= pythons_likely(o->attach[i]);
+        perf.prompt |= python_files_likely(o->attach[i]);
     s->pythons = perf.prompt ? pythons_new() : NULL;
     s->perf = perf_new(&perf);
     declare_events(s);

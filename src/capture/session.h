@@ -43,7 +43,8 @@ struct session_options {
     uint64_t timeout;                 /* ns after which the command is ended, 0 for never */
     double budget;                    /* % of the target's CPU time to keep to, 0 for none */
     bool no_symbols;
-    bool no_python; /* look at interpreters from outside, as at any program */
+    bool no_python;      /* look at interpreters as at any program */
+    bool python_outside; /* read them from outside, unless agents are there for something else */
     bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */
     bool gil;       /* only threads that hold their interpreter's lock */
     bool pause;     /* threads of Python that run already are stopped while they are read */

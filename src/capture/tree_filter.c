@@ -10,19 +10,29 @@
 
 #include "base/memory.h"
 #include "capture/bpf.h"
+#include "capture/bpf_ring.h"
 #include "capture/btf.h"
 
 #define PROCESSES_MAX 65536
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* the inode that the kernel gives it */
 
 struct tree_filter {
-    int tree;       /* map: process -> 1, or 0 if it is muted */
+    int tree;       /* map: process -> see commands.h */
     int missed;     /* map of one number */
-    int pass;       /* program for events */
+    int pass, ring; /* programs for events; -1 for none */
     int fork, free; /* tracepoints that keep the map; -1 for none */
     int rename;     /* the one that ends muting; -1: only an exec does */
+    struct bpf_ring bell;
     struct commands *commands;
 };
+
+#define BELL_BYTES 4096
+#define RING_LENGTH 8 /* instructions */
+/* A word into the bell, whose reader wakes when this interrupt is over and the sample is there. */
+#define RING(bell)                                                                                 \
+    STORE_VALUE(BPF_DW, BPF_REG_10, AT_VALUE, 1), MAP(BPF_REG_1, bell),                            \
+        PLACE(BPF_REG_2, AT_VALUE), SET(BPF_REG_3, 8), SET(BPF_REG_4, 0),                          \
+        CALL(BPF_FUNC_ringbuf_output)
 
 /* Says 1, take the sample, if the running process is in the tree and not muted. */
 static int load_pass(const struct tree_filter *f)
@@ -34,18 +44,49 @@ static int load_pass(const struct tree_filter *f)
         RETURN,
         END,
     };
-    return bpf_load(BPF_PROG_TYPE_PERF_EVENT, code, sizeof code);
+    struct bpf_insn ringing[] = {
+        FIND_CURRENT(f->tree),
+        END_IF_NONE(BPF_REG_0),
+        LOAD(BPF_DW, BPF_REG_6, BPF_REG_0, 0),
+        SKIP_IF_AT_MOST(BPF_REG_6, TREE_SAMPLED, RING_LENGTH),
+        RING(f->bell.fd),
+        MOVE(BPF_REG_0, BPF_REG_6),
+        RETURN,
+        END,
+    };
+    return f->bell.fd < 0 ? bpf_load(BPF_PROG_TYPE_PERF_EVENT, code, sizeof code)
+                          : bpf_load(BPF_PROG_TYPE_PERF_EVENT, ringing, sizeof ringing);
 }
 
-/* A task was made, the second argument: if it is a process, of one in the tree, it joins. */
+/* Takes every sample. */
+static int load_ring(const struct tree_filter *f)
+{
+    struct bpf_insn code[] = {
+        FIND_CURRENT(f->tree),
+        SKIP_IF_NONE(BPF_REG_0, RING_LENGTH + 2),
+        LOAD(BPF_DW, BPF_REG_6, BPF_REG_0, 0),
+        OP(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, RING_LENGTH, TREE_SAMPLED),
+        RING(f->bell.fd),
+        SET(BPF_REG_0, 1),
+        RETURN,
+        END,
+    };
+    return f->bell.fd < 0 ? -1 : bpf_load(BPF_PROG_TYPE_PERF_EVENT, code, sizeof code);
+}
+
+/* A task was made, the second argument: if it is a process, of one in the tree, it joins, and rings
+ * if that does. */
 static int follow_forks(const struct tree_filter *f, int32_t pid, int32_t tgid)
 {
     struct bpf_insn code[] = {
         LOAD(BPF_DW, BPF_REG_6, BPF_REG_1, 8),
         FIND_CURRENT(f->tree),
         END_IF_NONE(BPF_REG_0),
+        LOAD(BPF_DW, BPF_REG_7, BPF_REG_0, 0),
         ONLY_PROCESSES(pid, tgid),
-        STORE_VALUE(BPF_DW, BPF_REG_10, AT_VALUE, 1),
+        SKIP_IF_OTHER(BPF_REG_7, TREE_MUTED, 1),
+        SET(BPF_REG_7, TREE_SAMPLED),
+        STORE(BPF_DW, BPF_REG_10, AT_VALUE, BPF_REG_7),
         MAP(BPF_REG_1, f->tree),
         PLACE(BPF_REG_2, AT_PID),
         PLACE(BPF_REG_3, AT_VALUE),
@@ -113,24 +154,39 @@ static bool in_first_namespace(void)
     return stat("/proc/self/ns/pid", &s) == 0 && s.st_ino == FIRST_PID_NAMESPACE;
 }
 
-static int open_all(struct tree_filter *f, bool follow)
+static int open_all(struct tree_filter *f, bool follow, bool bell)
 {
     static const char *const task[] = {"pid", "tgid", "mm", "comm", NULL};
     static const char *const memory[] = {"arg_start", "arg_end", NULL};
     uint32_t at[4];
+    static const char *const program[] = {"file", NULL}, *const file[] = {"f_path", NULL};
+    static const char *const path[] = {"dentry", NULL}, *const entry[] = {"d_name", NULL};
+    static const char *const name[] = {"name", NULL};
+    uint32_t in_file, in_entry;
     struct commands_places places;
-    const struct btf_wanted wanted[] = {
-        {"task_struct", task, at}, {"mm_struct", memory, places.arguments}, {0}};
+    const struct btf_wanted wanted[] = {{"task_struct", task, at, false},
+                                        {"mm_struct", memory, places.arguments, false},
+                                        {"linux_binprm", program, &places.file, true},
+                                        {"file", file, &in_file, true},
+                                        {"path", path, &places.entry, true},
+                                        {"dentry", entry, &in_entry, true},
+                                        {"qstr", name, &places.name, true},
+                                        {0}};
     f->tree = bpf_map(BPF_MAP_TYPE_HASH, 4, 8, PROCESSES_MAX, BPF_F_NO_PREALLOC);
     f->missed = f->tree < 0 ? -1 : bpf_map(BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0);
+    if (bell && bpf_ring_open(&f->bell, BELL_BYTES))
+        bpf_ring_release(&f->bell);
     f->pass = f->missed < 0 ? -1 : load_pass(f);
+    f->ring = load_ring(f);
     if (f->pass < 0 || btf_kernel_offsets(wanted))
         return -1;
     f->free = forget_ended(f, (int32_t)at[0], (int32_t)at[1]);
     if (f->free < 0)
         return -1;
     places.memory = at[2];
-    f->commands = commands_new(f->tree, &places);
+    places.entry += in_file;
+    places.name += in_entry;
+    f->commands = commands_new(f->tree, &places, f->bell.fd < 0 ? TREE_SAMPLED : TREE_TOLD);
     f->rename = follow_names(f, (int32_t)at[3]);
     if (!follow)
         return 0;
@@ -138,13 +194,13 @@ static int open_all(struct tree_filter *f, bool follow)
     return f->fork;
 }
 
-struct tree_filter *tree_filter_new(bool follow)
+struct tree_filter *tree_filter_new(bool follow, bool bell)
 {
     if (!in_first_namespace())
         return NULL;
     struct tree_filter *f = memory_alloc(sizeof *f);
-    *f = (struct tree_filter){-1, -1, -1, -1, -1, -1, NULL};
-    if (open_all(f, follow) < 0) {
+    *f = (struct tree_filter){-1, -1, -1, -1, -1, -1, -1, {.fd = -1}, NULL};
+    if (open_all(f, follow, bell) < 0) {
         tree_filter_free(f);
         return NULL;
     }
@@ -163,18 +219,40 @@ static int put(struct tree_filter *f, pid_t pid, uint64_t value, uint64_t flags)
 
 int tree_filter_add(struct tree_filter *f, pid_t pid)
 {
-    return put(f, pid, 1, BPF_ANY);
+    return put(f, pid, TREE_SAMPLED, BPF_ANY);
 }
 
 void tree_filter_mute(struct tree_filter *f, pid_t pid, bool mute)
 {
     if (f->commands) /* which ends it at the next exec */
-        put(f, pid, !mute, BPF_EXIST);
+        put(f, pid, mute ? TREE_MUTED : f->bell.fd < 0 ? TREE_SAMPLED : TREE_TOLD, BPF_EXIST);
+}
+
+void tree_filter_tell(struct tree_filter *f, pid_t pid)
+{
+    if (f->bell.fd >= 0)
+        put(f, pid, TREE_TOLD, BPF_EXIST);
 }
 
 int tree_filter_apply(const struct tree_filter *f, int event_fd)
 {
     return ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, f->pass);
+}
+
+int tree_filter_ring(const struct tree_filter *f, int event_fd)
+{
+    return f->ring < 0 ? -1 : ioctl(event_fd, PERF_EVENT_IOC_SET_BPF, f->ring);
+}
+
+int tree_filter_bell(const struct tree_filter *f)
+{
+    return f->bell.fd;
+}
+
+void tree_filter_hush(struct tree_filter *f)
+{
+    if (f->bell.fd >= 0)
+        bpf_ring_clear(&f->bell);
 }
 
 struct commands *tree_filter_commands(struct tree_filter *f)
@@ -197,7 +275,8 @@ void tree_filter_free(struct tree_filter *f)
     if (!f)
         return;
     commands_free(f->commands);
-    int fds[] = {f->fork, f->free, f->rename, f->pass, f->missed, f->tree};
+    bpf_ring_release(&f->bell);
+    int fds[] = {f->fork, f->free, f->rename, f->pass, f->ring, f->missed, f->tree};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);

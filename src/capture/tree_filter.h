@@ -16,15 +16,24 @@
 
 struct tree_filter;
 
-/* NULL if this kernel or user has no way to it. With `follow`, children belong to the tree. */
-struct tree_filter *tree_filter_new(bool follow);
+/* NULL if this kernel or user has no way to it. With `follow`, children belong to the tree; with
+ * `bell`, word of samples of Python can be had at once. */
+struct tree_filter *tree_filter_new(bool follow, bool bell);
 /* Puts a process into the tree. 0, or -1. */
 int tree_filter_add(struct tree_filter *f, pid_t pid);
 /* No samples of it until it starts another program; its children are sampled. For those in the tree
- * alone. */
+ * alone, and for Python: one that is not muted any more is told of. */
 void tree_filter_mute(struct tree_filter *f, pid_t pid, bool mute);
+/* Rings at each sample of it and of those it forks, until it starts another program. */
+void tree_filter_tell(struct tree_filter *f, pid_t pid);
 /* Lets an event sample nothing outside the tree. 0, or -1. */
 int tree_filter_apply(const struct tree_filter *f, int event_fd);
+/* Lets an event of the tree's tasks ring, for those that are told of, and those that are muted: by
+ * this event they are not. 0, or -1. */
+int tree_filter_ring(const struct tree_filter *f, int event_fd);
+/* Readable once it has rung, until it is hushed; -1 without. */
+int tree_filter_bell(const struct tree_filter *f);
+void tree_filter_hush(struct tree_filter *f);
 /* What the tree's programs are called with, or NULL; `f` keeps it. */
 struct commands *tree_filter_commands(struct tree_filter *f);
 /* How many processes did not fit: they were not sampled. */

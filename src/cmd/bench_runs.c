@@ -190,7 +190,7 @@ static int profiled_run(struct bench_runs *r, struct benchmark *b, size_t varian
     struct profile p;
     sigset_t mask;
     how.perf.rate = r->rate;
-    how.no_python = !launch_is_python(launch.argv[0]);
+    how.python_outside = !launch_is_python(launch.argv[0]);
     profile_init(&p);
     rc = event_parse("cpu", &how.perf.event[how.perf.events++], err);
     sigprocmask(SIG_BLOCK, NULL, &mask);

@@ -47,10 +47,11 @@ static const struct option options[] = {
     {"follow", 0, OPTION_FLAG_AT(struct run_options, follow), .negatable = true, .group = "Target",
      .help = "Follow the processes that the command starts."},
     {"python", 0, OPTION_FLAG_AT(struct run_options, python), .negatable = true,
-     .group = "What to record", .default_text = "if the command is Python",
-     .help =
-         "Python functions in the place of the interpreter's, in every process that turns out to "
-         "be Python. The programs then see LD_PRELOAD in their environment."},
+     .group = "What to record",
+     .default_text = "from inside if the command is Python, else outside",
+     .help = "Python functions in the place of the interpreter's, in every process that turns out "
+             "to be Python. With --python they are taken from inside, which misses none, and the "
+             "programs see LD_PRELOAD in their environment."},
     {"cpus", 0, OPTION_TEXT_AT(struct run_options, cpus), .placeholder = "LIST", .group = "Target",
      .default_text = "all", .help = "Run the command on these CPUs only, for example 0,2-3."},
     {"nice", 0, OPTION_TEXT_AT(struct run_options, nice), .placeholder = "N", .group = "Target",
@@ -167,8 +168,8 @@ static int run(struct invocation *inv)
     struct session_options session = {.launch = &launch};
     struct session_result result = {0};
     session.perf.threads_only = !o->follow;
-    session.no_python =
-        invocation_given(inv, "python") ? !o->python : !launch_is_python(inv->argv[0]);
+    session.no_python = invocation_given(inv, "python") && !o->python;
+    session.python_outside = !o->python && !launch_is_python(inv->argv[0]);
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;
     session.pymalloc = o->pymalloc;

@@ -84,6 +84,18 @@ def folded(recording, *options):
             (line.rpartition(" ") for line in lines.splitlines())]
 
 
+def slept(recording):
+    """{function: ns}: sleep() is select() up to 3.10."""
+    rows = recording.report("--event", "off-cpu:sleep", "--event", "off-cpu:io", "-n", "0").rows("functions")
+    return {row["name"]: row["total"] for row in rows}
+
+
+def held(recording, event="heap:peak"):
+    """{function: bytes} with what it called."""
+    rows = recording.report("--event", event, "-n", "0").rows("functions")
+    return {row["name"]: row["total"] for row in rows}
+
+
 EMBEDDED = r"""
 #include <Python.h>
 #include <pthread.h>

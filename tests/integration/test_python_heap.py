@@ -3,16 +3,10 @@ many processes in one recording."""
 
 import pytest
 
-from pythons import FOUND, folded, python, script, some_python
+from pythons import FOUND, folded, held, python, script, some_python
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 MIB = 1 << 20
-
-
-def held(recording, event="heap:peak"):
-    """{function: bytes} with what it called."""
-    rows = recording.report("--event", event, "-n", "0").rows("functions")
-    return {row["name"]: row["total"] for row in rows}
 
 
 def lines(recording, function, event="heap:peak"):

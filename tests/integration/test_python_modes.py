@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from pythons import (FOUND, everywhere, folded, minor, name_of, python, script,
+from pythons import (FOUND, everywhere, folded, minor, name_of, python, script, slept,
                      some_python)
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
@@ -25,12 +25,6 @@ def total(stacks, *wanted):
 def plain(stacks):
     """Qualified names as versions before 3.11 have them."""
     return [([frame.rpartition(".")[2] for frame in frames], count) for frames, count in stacks]
-
-
-def slept(recording):
-    """{function: ns}: sleep() is select() up to 3.10."""
-    rows = recording.report("--event", "off-cpu:sleep", "--event", "off-cpu:io", "-n", "0").rows("functions")
-    return {row["name"]: row["total"] for row in rows}
 
 
 def names(recording):
