@@ -14,20 +14,48 @@ before(async () => {
 });
 after(() => browser.close());
 
-for (const scheme of ['light', 'dark']) {
-  test(`no axe violations in any view, ${scheme}`, async () => {
-    const themed = await newPage(browser, { colorScheme: scheme });
-    for (const file of ['plain.html', 'heap.html', 'diff.html']) {
-      await themed.open(file);
-      for (const view of file === 'plain.html' ? VIEWS : ['#/overview', '#/flame/graph', '#/flame/table', '#/memory']) {
-        await themed.go(view);
-        assert.deepEqual(await violations(themed), [], `${file}${view}`);
+// A view is opened once and looked at in both colours.
+test('no axe violations in any view, light and dark', async () => {
+  const check = async (file, views) => {
+    const themed = await newPage(browser);
+    await themed.open(file);
+    for (const view of views) {
+      await themed.go(view);
+      for (const colorScheme of ['light', 'dark']) {
+        await themed.emulateMedia({ colorScheme });
+        await themed.locator(`html[data-theme="${colorScheme}"]`).waitFor();
+        assert.deepEqual(await violations(themed), [], `${file}${view}, ${colorScheme}`);
       }
     }
     assert.deepEqual(themed.complaints, []);
     await themed.close();
-  });
-}
+  };
+  const some = ['#/overview', '#/flame/graph', '#/flame/table', '#/memory'];
+  await Promise.all([check('plain.html', VIEWS), check('heap.html', some).then(() => check('diff.html', some))]);
+});
+
+test('help tells the keys, and keys lead from view to view', async () => {
+  await page.open('plain.html');
+  await page.keyboard.press('?');
+  await page.locator('dialog.help[open]', { hasText: 'copy the name' }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press('2');
+  assert.match(await page.evaluate(() => location.hash), /^(#\/overview)?$/);
+  await page.keyboard.press('Escape');
+  await page.locator('dialog.help[open]').waitFor({ state: 'detached' });
+  await page.keyboard.press('3');
+  await page.locator('.tracks').waitFor();
+  await page.keyboard.press('2');
+  await page.locator('.flame canvas').focus();
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowDown');
+  const name = await page.locator('.inspector-name').textContent();
+  await page.keyboard.press('c');
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  await page.locator('input[type=search]').focus();
+  await page.keyboard.press('Control+v');
+  assert.equal(await page.locator('input[type=search]').inputValue(), name);
+});
 
 test('functions have the numbers of the report', async () => {
   const truth = report('plain.sonde');
@@ -167,6 +195,23 @@ test('the timeline zooms, folds and names what is under the pointer', async () =
   assert.match(await page.evaluate(() => location.hash), /zoom=/);
   await page.mouse.move(box.x + box.width / 2, box.y + 26 + 34 + 26);
   await page.locator('.tracks .tip').waitFor();
+  // By keys alone: a box beside, one below, and it from edge to edge.
+  await page.keyboard.press('Escape');
+  await page.mouse.move(box.x + 5, box.y + 5);
+  await page.locator('.tracks .tip').waitFor({ state: 'detached' });
+  for (const key of ['ArrowDown', 'ArrowRight', 'ArrowDown']) await page.keyboard.press(key);
+  const text = await page.locator('.tracks .tip').innerText();
+  const [, name, length] = text.split('\n');
+  assert.match(length, /^for [\d.]+ (ms|s)$/);
+  assert.ok((await page.locator('.track-canvas [aria-live]').textContent()).includes(`${name}, ${length}, thread `));
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(() => { const t = document.querySelector('.track-canvas canvas').timeline; return t.to - t.from < 1.9e9; });
+  const shown = await canvas.evaluate((c) => {
+    const { cursor, scene } = c.timeline;
+    const hit = c.timeline.hit(scene.tracks.find((t) => t.thread === cursor.thread && t.process === cursor.process), cursor.row, cursor.time);
+    return [hit.boxes.start[hit.box], hit.boxes.end[hit.box], c.timeline.from, c.timeline.to];
+  });
+  assert.ok(shown[2] <= shown[0] && shown[3] >= shown[1] && shown[3] - shown[2] < 1.2 * (shown[1] - shown[0]), shown.join(' '));
   const tall = await page.locator('.tracks-inner').evaluate((e) => e.scrollHeight);
   await page.getByRole('button', { name: 'Fold all', exact: true }).click();
   await page.waitForFunction((t) => document.querySelector('.tracks-inner').scrollHeight < t, tall);

@@ -48,6 +48,16 @@ export function percent(part: number, whole: number): string {
   return `${p.toFixed(p < 10 ? 2 : 1)} %`;
 }
 
+export function capital(word: string): string {
+  return word.slice(0, 1).toUpperCase() + word.slice(1);
+}
+
+/** How much more or less it has become. */
+export function percentChange(before: number, after: number): string {
+  const p = before ? (100 * (after - before)) / before : 0;
+  return `${p > 0 ? '+' : p < 0 ? '−' : ''}${Math.abs(p).toFixed(Math.abs(p) < 10 ? 1 : 0)} %`;
+}
+
 /** A time on an axis, as exact as the distance between two marks asks for. */
 export function moment(ns: number, step: number): string {
   if (step >= 1e9) return `${(ns / 1e9).toFixed(0)} s`;

@@ -26,13 +26,16 @@ export interface Drawing {
 
 export const BOX_WIDTH = 208;
 export const BOX_HEIGHT = 46;
-const COLUMN = BOX_WIDTH + 84;
+const COLUMN = BOX_WIDTH + 56;
+const LEAST = 0.005; // of the whole: smaller functions are not drawn, if larger ones are there
 const ROW = BOX_HEIGHT + 16;
 
 /** The heaviest functions; around one, those within two calls of it. */
 export function choose(rows: FunctionRow[], edges: Edge[], centre: number, most: number): Set<number> {
-  if (centre < 0)
-    return new Set([...rows].sort((a, b) => b.total - a.total).slice(0, most).map((f) => f.symbol));
+  if (centre < 0) {
+    const heavy = [...rows].sort((a, b) => b.total - a.total).slice(0, most);
+    return new Set(heavy.filter((f) => f.total >= LEAST * heavy[0].total).map((f) => f.symbol));
+  }
   const chosen = new Set([centre]);
   for (let round = 0; round < 2; round++) {
     const near = edges.filter((e) => chosen.has(e.from) !== chosen.has(e.to)).slice(0, most / 2);

@@ -70,7 +70,8 @@ export interface Edge {
   from: number; // symbols
   to: number;
   value: number;
-  count: number;
+  count: number; // with everything below
+  calls: number; // of counts that are a function's own: each call once
 }
 
 /** What was spent in calls from one function to another; a pair counts once a stack. */
@@ -104,10 +105,11 @@ export function edges(sums: Sums): Edge[] {
     const id = key(child);
     const times = open.get(id) ?? 0;
     open.set(id, times + 1);
-    if (times) return;
     let edge = all.get(id);
     if (!edge)
-      all.set(id, (edge = { from: symbol[tree.parent.data[child]], to: symbol[child], value: 0, count: 0 }));
+      all.set(id, (edge = { from: symbol[tree.parent.data[child]], to: symbol[child], value: 0, count: 0, calls: 0 }));
+    edge.calls += sums.selfCount[child];
+    if (times) return;
     edge.value += total[child];
     edge.count += sums.totalCount[child];
   }

@@ -33,7 +33,8 @@ export interface ChartLevel extends Boxes {
  * before the one before it ends.
  */
 export function intervals(r: Recording): Map<number, Intervals> {
-  const timed = Uint8Array.from(r.head.events, (e) => (e.unit === 'ns' ? 1 : 0));
+  // What a thread was doing; time that others waited for it, or that its calls took, is no state of it.
+  const timed = Uint8Array.from(r.head.events, (e) => (e.unit === 'ns' && e.name !== 'waited-for' && e.name !== 'calls' ? 1 : 0));
   const { event, thread, bucket } = r.times;
   const waits = waitEvents(r);
   const lists = new Map<number, number[]>();

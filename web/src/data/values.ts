@@ -23,6 +23,11 @@ const HEAP: Record<string, [string, string, string]> = {
   'heap:released': ['Freed by others', 'frees', 'Blocks that another thread freed than had allocated them'],
 };
 
+/** Do counts belong to the function itself? A call is one of its callee, not of all callers above it. */
+export function countsItself(noun: string): boolean {
+  return noun === 'calls';
+}
+
 /** Events that are numbered: peaks and snapshots. */
 function numbered(name: string): [string, string, string] | undefined {
   const [, what, number] = /^heap:(peak|snapshot)-(\d+)$/.exec(name) ?? [];
@@ -30,6 +35,12 @@ function numbered(name: string): [string, string, string] | undefined {
   return what === 'peak' ? [`Heap at peak ${number}`, '', `Bytes held at peak ${number} of all processes together`]
     : [`Heap snapshot ${number}`, 'blocks', `Bytes held when snapshot ${number} was taken`];
 }
+
+/** Events of sonde's own that are neither CPU time, nor waits, nor the heap's. */
+const OTHERS: Record<string, [string, string, string]> = {
+  calls: ['Traced calls', 'calls', 'Time from each call to its return, of every call that was traced'],
+  'waited-for': ['Waited for', 'waits', 'Time that others waited for a lock, charged to who held it'],
+};
 
 const WAITS: Record<string, string> = {
   'off-cpu:sleep': 'Sleeping',
@@ -63,10 +74,10 @@ export function valueKinds(r: Recording): ValueKind[] {
   for (const i of waits) time(events[i].name, waitLabel(events[i].name), [i], events[i].name);
   events.forEach((event, i) => {
     if (i === cpu || waits.includes(i) || !filled(i)) return;
-    const heap = HEAP[event.name] ?? numbered(event.name);
-    kinds.push({ id: event.name, label: heap?.[0] ?? event.name, unit: event.unit, events: [i],
-      group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: heap?.[1] ?? 'samples',
-      timed: timed.has(i), hint: heap?.[2] ?? `The event ${event.name}` });
+    const own = HEAP[event.name] ?? numbered(event.name) ?? OTHERS[event.name];
+    kinds.push({ id: event.name, label: own?.[0] ?? event.name, unit: event.unit, events: [i],
+      group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: own?.[1] ?? 'samples',
+      timed: timed.has(i), hint: own?.[2] ?? `The event ${event.name}` });
   });
   return kinds;
 }

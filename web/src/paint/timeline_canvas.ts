@@ -53,8 +53,18 @@ export interface Hit {
   box: number;
 }
 
+/** A row of a track, and a time: where keys have put the cursor. Row -1 is the strip of states, then
+ * come the spans' rows and those of the chart. */
+export interface Place {
+  process: number;
+  thread: number;
+  row: number;
+  time: number;
+}
+
 export class TimelineCanvas extends Board {
   scene: TimelineScene | null = null;
+  cursor: Place | null = null;
   /** Spans by thread, as far as they have come. */
   spans = new Map<number, Boxes[]>();
   range: [number, number] | null = null;
@@ -78,22 +88,46 @@ export class TimelineCanvas extends Board {
     const inside = y - RULER + this.scroll;
     const track = this.scene.tracks.find((t) => inside >= t.top && inside < t.top + t.height);
     if (!track) return null;
-    const time = this.value(x);
+    return this.hit(track, this.rowAt(track, inside - track.top), this.value(x));
+  }
+
+  /** What a row of a track has at a time. */
+  hit(track: Track, row: number, time: number): Hit {
     const hit: Hit = { track, time, interval: -1, boxes: null, meaning: null, box: -1 };
     if (track.intervals) {
       const i = firstEndAfter(track.intervals.end, time);
       if (i < track.intervals.length && track.intervals.start[i] <= time) hit.interval = i;
     }
-    this.hitBoxes(hit, inside - track.top - STRIP - ROOM);
+    if (row >= 0) this.hitBoxes(hit, row);
     return hit;
   }
 
-  private hitBoxes(hit: Hit, y: number): void {
+  rows(track: Track): number {
+    return track.depth + (track.levels?.length ?? 0);
+  }
+
+  /** Boxes of a row, of the strip its intervals; null: it has none. */
+  boxes(track: Track, row: number): { start: ArrayLike<number>; end: ArrayLike<number> } | null {
+    return row < 0 ? track.intervals : this.level(track, row);
+  }
+
+  /** Top of a row, from the track's. */
+  rowTop(track: Track, row: number): number {
+    return row < 0 ? 0 : STRIP + ROOM + row * BOX + (track.depth && row >= track.depth ? ROOM : 0);
+  }
+
+  private rowAt(track: Track, y: number): number {
+    const row = Math.floor((y - STRIP - ROOM) / BOX);
+    return row < track.depth ? Math.max(-1, row) : Math.floor((y - STRIP - ROOM - (track.depth ? ROOM : 0)) / BOX);
+  }
+
+  private level(track: Track, row: number): Boxes | null {
+    return (row < track.depth ? this.spans.get(track.thread)?.[row] : track.levels?.[row - track.depth]) ?? null;
+  }
+
+  private hitBoxes(hit: Hit, row: number): void {
     const { track, time } = hit;
-    const row = Math.floor(y / BOX);
-    const named = row < track.depth;
-    const below = Math.floor((y - (track.depth ? track.depth * BOX + ROOM : 0)) / BOX); // of the chart
-    const level = y < 0 ? undefined : named ? this.spans.get(track.thread)?.[row] : track.levels?.[below];
+    const level = this.level(track, row);
     if (!level) return;
     const near = (2 * (this.to - this.from)) / this.width;
     let i = firstEndAfter(level.end, time);
@@ -103,7 +137,7 @@ export class TimelineCanvas extends Board {
       if (i >= level.end.length || level.start[i] > time + near || level.many?.[i] !== 0) return;
     }
     hit.boxes = level;
-    hit.meaning = named ? this.scene!.named : this.scene!.calls;
+    hit.meaning = row < track.depth ? this.scene!.named : this.scene!.calls;
     hit.box = i;
   }
 
@@ -124,6 +158,7 @@ export class TimelineCanvas extends Board {
     for (const track of this.visible()) this.drawTrack(scene, track, track.top - this.scroll + RULER);
     this.drawMarks(scene);
     this.drawRange(scene);
+    this.drawCursor(scene);
     c.restore();
     this.drawRuler(scene);
   }
@@ -330,6 +365,21 @@ export class TimelineCanvas extends Board {
     c.fill();
     c.strokeStyle = scene.ink.soft;
     c.stroke();
+  }
+
+  private drawCursor(scene: TimelineScene): void {
+    const { context: c, cursor } = this;
+    const track = cursor && scene.tracks.find((t) => t.process === cursor.process && t.thread === cursor.thread);
+    if (!cursor || !track) return;
+    const hit = this.hit(track, cursor.row, cursor.time);
+    const [boxes, i] = cursor.row < 0 ? [track.intervals, hit.interval] : [hit.boxes, hit.box];
+    const left = Math.max(1, this.x(boxes && i >= 0 ? boxes.start[i] : cursor.time) - 1);
+    const right = Math.min(this.width - 1, this.x(boxes && i >= 0 ? boxes.end[i] : cursor.time) + 1);
+    const height = track.thread < 0 ? track.height : BOX;
+    c.strokeStyle = scene.ink.text;
+    c.lineWidth = 2;
+    c.strokeRect(left, track.top + this.rowTop(track, cursor.row) - this.scroll + RULER + (cursor.row < 0 ? 1 : 0), Math.max(3, right - left), height - 1);
+    c.lineWidth = 1;
   }
 
   private drawRange(scene: TimelineScene): void {

@@ -1,6 +1,6 @@
 // The frame of the page: what ran, the views, what is chosen, and the view itself.
 
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { go, route, VIEWS, type View } from '../route.ts';
 import { coded, fault, jobs, openStored, recording } from '../store.ts';
 import { Calls } from '../views/calls.tsx';
@@ -12,6 +12,7 @@ import { Overview } from '../views/overview.tsx';
 import { Timeline } from '../views/timeline.tsx';
 import { Controls } from './controls.tsx';
 import { Filters } from './filters.tsx';
+import { Help, helping } from './help.tsx';
 import { Empty } from './parts.tsx';
 import { chooseTheme, dark, theme } from './theme.ts';
 
@@ -34,6 +35,34 @@ const PARTS: Record<Exclude<View, 'jobs'>, () => preact.JSX.Element | null> = {
   counters: Counters,
 };
 
+/** Those that a person can go to, as they stand in the head of the page. */
+function offered(): View[] {
+  return [...(jobs ? ['jobs' as const] : []), ...(jobs && !route.value.recording ? [] : VIEWS)];
+}
+
+/** Keys that hold in every view. */
+function useKeys(): void {
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      if (e.ctrlKey || e.metaKey || e.altKey || /^(input|select|textarea)$/i.test((e.target as HTMLElement).tagName)) return;
+      const view = offered()[Number(e.key) - 1];
+      if (e.key === '?') helping.value = !helping.value;
+      else if (view && !helping.value) go({ view, zoom: null });
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+}
+
+/** Another view begins at its top; the back button restores what the browser remembers. */
+function useTop(view: View): void {
+  const last = useRef(view);
+  useEffect(() => {
+    if (last.current !== view) window.scrollTo(0, 0);
+    last.current = view;
+  }, [view]);
+}
+
 export function App() {
   const r = recording.value;
   const { view, recording: stored } = route.value;
@@ -43,6 +72,8 @@ export function App() {
   useEffect(() => {
     if (jobs) void openStored(stored);
   }, [stored]);
+  useKeys();
+  useTop(view);
   const title = r?.head.meta.title ?? '';
   useEffect(() => {
     document.title = view === 'jobs' || (jobs && !stored) ? 'Jobs · sonde' : title ? `${title} · sonde` : 'sonde';
@@ -62,20 +93,22 @@ export function App() {
         <span class="brand">sonde</span>
         {shown === 'jobs' ? <h1>Jobs</h1> : <h1 title={title}>{title}</h1>}
         <Views shown={shown} />
-        <ThemeButton />
+        <span class="top-tools">
+          <button type="button" class="theme" aria-label="Keys and pointer" title="Keys and pointer (?)" onClick={() => (helping.value = true)}>?</button>
+          <ThemeButton />
+        </span>
       </header>
       {shown !== 'jobs' && <><Controls /><Filters /></>}
       <main id="main" tabIndex={-1} aria-busy={shown !== 'jobs' && !coded.value}>{waits ? <p class="loading" role="status">Reading the stacks…</p> : <Part key={shown} />}</main>
+      <Help />
     </>
   );
 }
 
 function Views(props: { shown: View }) {
-  const { recording: stored } = route.value;
-  const list: View[] = [...(jobs ? ['jobs' as const] : []), ...(jobs && !stored ? [] : VIEWS)];
   return (
     <nav aria-label="Views">
-      {list.map((v) => (
+      {offered().map((v) => (
         <a key={v} href={`#/${v}`} aria-current={v === props.shown ? 'page' : undefined}
           onClick={(e) => (e.preventDefault(), go({ view: v, zoom: null }))}>
           {NAMES[v]}

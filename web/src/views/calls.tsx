@@ -1,9 +1,11 @@
 // Calls: the call graph, and around a function who calls it and what it calls, with counts.
 
 import { useMemo } from 'preact/hooks';
-import { count, percent, value as formatValue } from '../data/format.ts';
+import { capital, count, percent, plural, value as formatValue } from '../data/format.ts';
 import { BOX_HEIGHT, BOX_WIDTH, draw, type Box } from '../data/graph.ts';
 import { edges as allEdges, type Edge } from '../data/sandwich.ts';
+import type { FunctionRow } from '../data/sums.ts';
+import { countsItself } from '../data/values.ts';
 import { kindFill, kindName } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
 import { functionRows, kind, pattern, recording, sums } from '../store.ts';
@@ -37,7 +39,7 @@ export function Calls() {
                 return (
                   <path key={`${a.from}>${a.to}`} d={a.path} class={`arrow ${a.back ? 'back' : ''} ${near ? '' : 'far'}`}
                     style={{ strokeWidth: a.back ? '1px' : `${(1 + 6 * (a.value / s.value)).toFixed(1)}px` }}>
-                    <title>{`${s.tree.symbolName(a.from)} → ${s.tree.symbolName(a.to)}: ${formatValue(a.value, kind.value!.unit)}`}</title>
+                    <title>{`${s.tree.symbolName(a.from)} → ${s.tree.symbolName(a.to)}: ${formatValue(a.value, kind.value!.unit)}${times(often(a))}`}</title>
                   </path>
                 );
               })}
@@ -49,6 +51,20 @@ export function Calls() {
       <Edges centre={centre} />
     </div>
   );
+}
+
+function often(e: Edge): number {
+  return countsItself(kind.value!.noun) ? e.calls : e.count;
+}
+
+function oftenIn(row: FunctionRow): number {
+  return countsItself(kind.value!.noun) ? row.selfCount : row.totalCount;
+}
+
+/** How often, in the words of the value. */
+function times(n: number): string {
+  const { noun } = kind.value!;
+  return noun && n ? `, ${plural(n, noun.replace(/s$/, ''), noun)}` : '';
 }
 
 function FunctionBox(props: { box: Box; whole: number; centre: boolean }) {
@@ -64,11 +80,11 @@ function FunctionBox(props: { box: Box; whole: number; centre: boolean }) {
   return (
     <g class={`box ${props.centre ? 'centre' : ''} ${found === false ? 'dim' : ''} ${found ? 'found' : ''}`} transform={`translate(${box.x},${box.y})`}
       onClick={open}>
-      <title>{`${box.row.name}\ntotal ${formatValue(box.row.total, k.unit)}, self ${formatValue(box.row.self, k.unit)}${box.hidden ? `\n${box.hidden} smaller calls are not drawn` : ''}`}</title>
+      <title>{`${box.row.name}\ntotal ${formatValue(box.row.total, k.unit)}, self ${formatValue(box.row.self, k.unit)}${times(oftenIn(box.row))}${box.hidden ? `\n${box.hidden} smaller calls are not drawn` : ''}`}</title>
       <rect class="box-back" width={BOX_WIDTH} height={BOX_HEIGHT} rx={7} />
       <rect width={4} height={BOX_HEIGHT - 12} x={6} y={6} rx={2} style={{ fill: kindFill(kindName(r, box.symbol), dark.value) }} />
       <text x={18} y={18} class="box-name">{name}</text>
-      <text x={18} y={34} class="box-number">{`${percent(box.row.total, props.whole)}${box.row.self ? ` · self ${percent(box.row.self, props.whole)}` : ''}`}</text>
+      <text x={18} y={34} class="box-number">{`${percent(box.row.total, props.whole)}${box.row.self ? ` · self ${percent(box.row.self, props.whole)}` : ''}${countsItself(k.noun) ? ` · ${count(oftenIn(box.row))}×` : ''}`}</text>
       <rect class="box-share" x={18} y={BOX_HEIGHT - 6} width={(BOX_WIDTH - 28) * share} height={2.5} rx={1} />
       <rect class="box-own" x={18} y={BOX_HEIGHT - 6} width={(BOX_WIDTH - 28) * own} height={2.5} rx={1} />
     </g>
@@ -88,7 +104,7 @@ function Edges(props: { centre: number }) {
   const columns: Column<Edge>[] = [
     { id: 'value', heading: k.label, number: true, by: (e) => e.value, show: (e) => formatValue(e.value, k.unit) },
     { id: 'share', heading: 'Share', number: true, by: (e) => e.value, class: 'bar', show: (e) => <Share part={e.value} whole={s.value}>{percent(e.value, s.value)}</Share> },
-    ...(k.noun ? [{ id: 'count', heading: k.noun === 'samples' ? 'Samples' : k.noun, number: true, by: (e: Edge) => e.count, show: (e: Edge) => count(e.count) }] : []),
+    ...(k.noun ? [{ id: 'count', heading: capital(k.noun), number: true, by: often, show: (e: Edge) => count(often(e)) }] : []),
     { id: 'from', heading: 'Caller', by: (e) => s.tree.symbolName(e.from), class: 'half-fill', show: (e) => name(e.from) },
     { id: 'to', heading: 'Callee', by: (e) => s.tree.symbolName(e.to), class: 'half-fill', show: (e) => name(e.to) },
   ];

@@ -37,16 +37,21 @@ const RATIOS: [string, string, string][] = [
   ['branch-misses', 'branches', 'Branch misses'],
 ];
 
+/** CPU time, what was counted, memory, and what was waited for. */
+function order(k: ValueKind): number {
+  return k.id === 'cpu' ? 0 : k.group === 'Events' ? 1 : k.group === 'Memory' ? 2 : 3;
+}
+
 export function Counters() {
   version.value;
   const [part, setPart] = useState<'self' | 'total'>('self');
-  const list = kinds.value.filter((k) => k.events.length === 1);
+  const list = useMemo(() => kinds.value.filter((k) => k.events.length === 1).sort((a, b) => order(a) - order(b)), [kinds.value]);
   const { range } = route.value;
   const mask = threadMask.value;
   const { rows, wholes } = useMemo(() => collect(list, range, mask), [kinds.value, range, mask]);
   const expression = pattern.value;
   const shown = expression ? rows.filter((row) => expression.test(row.name)) : rows;
-  if (!rows.length) return <div class="view"><Empty title="Nothing was counted">No event has samples in what is chosen.</Empty></div>;
+  if (!rows.length) return <div class="view"><Empty title="Nothing was counted">No event has samples in what is chosen; <code class="mono">sonde run -e page-faults,cycles,cache-misses</code> records events beside each other.</Empty></div>;
   const of = (row: Row, i: number) => row.cells[i]?.[part] ?? 0;
   const columns: Column<Row>[] = [{ id: 'name', heading: 'Function', by: (row) => row.name, class: 'first',
     show: (row) => <FunctionName symbol={row.symbol} name={row.name} /> }];
@@ -75,7 +80,7 @@ export function Counters() {
         <Segments label="Part" chosen={part} choose={setPart}
           choices={[{ id: 'self', label: 'Self', hint: 'In the function itself' }, { id: 'total', label: 'Total', hint: 'With everything that it called' }]} />
         <span class="faint">{list.length === 1
-          ? 'One event was recorded; sonde run -e NAME records more of them side by side.'
+          ? <>One event was recorded; <code class="mono">sonde run -e cpu,page-faults,cache-misses</code> records more, side by side.</>
           : 'Each column is an event; bars are shares of its whole.'}</span>
       </div>
       <Table caption="Events by function" rows={shown} keyOf={(row) => row.symbol} sort={list[0].id} columns={columns}

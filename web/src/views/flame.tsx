@@ -1,13 +1,15 @@
 // Flame: the graph, its functions as a table, one function between callers and callees.
 
 import { useMemo, useState } from 'preact/hooks';
-import { change, count, percent, plural, value as formatValue } from '../data/format.ts';
+import { capital, change, count, percent, plural, value as formatValue } from '../data/format.ts';
 import { layOut, type Layout } from '../data/layout.ts';
 import { callees, callers } from '../data/sandwich.ts';
 import type { FunctionRow, Sums } from '../data/sums.ts';
+import { countsItself } from '../data/values.ts';
 import { changeColour, kindFill, kindName, KINDS, moduleColour, Painter, palette } from '../paint/colours.ts';
 import { FLAME_TABS, go, route, type FlameTab } from '../route.ts';
 import { beforeRows, comparison, functionRows, kind, layout, pattern, recording, sums } from '../store.ts';
+import { copied, copyText } from '../ui/copy.ts';
 import { Empty, Place, Segments, Share, Swatch } from '../ui/parts.tsx';
 import { Table, type Column } from '../ui/table.tsx';
 import { dark } from '../ui/theme.ts';
@@ -37,7 +39,8 @@ export function Flame() {
       </div>
       {!s || (!s.value && !comparison.value?.before.value) ? (
         <Empty title="Nothing was recorded here">
-          No {kind.value?.label ?? 'value'} in what is chosen. Choose another value above, or clear the filters.
+          No {kind.value?.label ?? 'value'} in what is chosen. Choose another value above or clear the filters; <code class="mono">sonde run -e EVENT</code>,{' '}
+          <code class="mono">--wall</code> and <code class="mono">--heap</code> record more.
         </Empty>
       ) : tab === 'graph' ? <Graph /> : tab === 'table' ? <FunctionTable />
         : tab === 'sandwich' ? <Sandwich /> : <Lines />}
@@ -108,10 +111,19 @@ function ChangeLegend() {
   );
 }
 
+/** Is a native function shown that was inlined into its caller? Those have a colour of their own. */
+function hasInlined(s: Sums): boolean {
+  const { tree, total } = s;
+  for (let i = 1; i < total.length; i++)
+    if (total[i] && tree.inlined.data[i] && kindName(tree.recording, tree.symbol.data[i], true) === 'inlined') return true;
+  return false;
+}
+
 function CodeLegend() {
   const night = dark.value;
   const r = recording.value!;
   const rows = functionRows.value;
+  const s = sums.value;
   const byModule = route.value.colour === 'module';
   const items = useMemo(() => {
     const totals = new Map<string, number>();
@@ -119,8 +131,9 @@ function CodeLegend() {
       const key = byModule ? moduleName(row.symbol) : kindName(r, row.symbol);
       if (key && key !== 'group') totals.set(key, (totals.get(key) ?? 0) + row.self);
     }
+    if (!byModule && s && hasInlined(s)) totals.set('inlined', 0);
     return [...totals.entries()].sort((a, b) => b[1] - a[1]).slice(0, 6).map(([key]) => key);
-  }, [rows, byModule]);
+  }, [rows, byModule, s]);
   const fill = (key: string) =>
     byModule ? palette(night).fills[moduleColour(key)] : kindFill(key as (typeof KINDS)[number], night);
   return (
@@ -164,7 +177,7 @@ function Inspector(props: { node: number }) {
     return (
       <footer class="inspector faint">
         <span><strong>{formatValue(s.value, k.unit)}</strong> {k.label}{k.noun && s.count ? ` in ${plural(s.count, k.noun.replace(/s$/, ''), k.noun)}` : ''}</span>
-        <span class="keys"><kbd>click</kbd> zoom <kbd>Ctrl</kbd>+<kbd>wheel</kbd> or <kbd>W</kbd><kbd>S</kbd> in and out <kbd>drag</kbd> move <kbd>/</kbd> search <kbd>Esc</kbd> whole</span>
+        <span class="keys"><kbd>click</kbd> zoom <kbd>Ctrl</kbd>+<kbd>wheel</kbd> or <kbd>W</kbd><kbd>S</kbd> in and out <kbd>drag</kbd> move <kbd>/</kbd> search <kbd>Esc</kbd> whole <kbd>?</kbd> all keys</span>
       </footer>
     );
   }
@@ -182,9 +195,18 @@ function Inspector(props: { node: number }) {
       <span>total <strong>{formatValue(s.total[props.node], k.unit)}</strong> {percent(s.total[props.node], s.value)}</span>
       <span>self <strong>{formatValue(s.self[props.node], k.unit)}</strong> {percent(s.self[props.node], s.value)}</span>
       {before && <span>change <strong>{change(s.total[props.node] - before.total[props.node], k.unit)}</strong></span>}
+      <CopyButton text={tree.name(props.node)} />
       {code && <button type="button" onClick={() => openSymbol(symbol)}>Callers and callees</button>}
       {code && <button type="button" onClick={() => go({ tab: 'lines', symbol })}>Lines</button>}
     </footer>
+  );
+}
+
+function CopyButton(props: { text: string }) {
+  return (
+    <button type="button" title="Copy the name (C)" onClick={() => void copyText(props.text)}>
+      {copied.value === props.text ? 'Copied' : 'Copy name'}
+    </button>
   );
 }
 
@@ -227,7 +249,7 @@ function columns(whole: number, unit: string, noun: string, before: Map<number, 
         show: (f) => <span class={f.self > was(f) ? 'worse' : f.self < was(f) ? 'better' : ''}>{change(f.self - was(f), unit)}</span> },
       out[2]);
   } else if (noun) {
-    out.push({ id: 'samples', heading: noun === 'samples' ? 'Samples' : noun, number: true, by: (f) => f.selfCount,
+    out.push({ id: 'samples', heading: capital(noun), number: true, by: (f) => f.selfCount,
       show: (f) => count(f.selfCount), class: 'wide-only' });
   }
   out.push(
@@ -288,7 +310,7 @@ function Sandwich() {
               <p>
                 self <strong>{formatValue(row.self, k.unit)}</strong> {percent(row.self, s.value)} · total{' '}
                 <strong>{formatValue(row.total, k.unit)}</strong> {percent(row.total, s.value)}
-                {k.noun ? ` · ${plural(row.totalCount, k.noun.replace(/s$/, ''), k.noun)}` : ''}
+                {k.noun ? ` · ${plural(countsItself(k.noun) ? row.selfCount : row.totalCount, k.noun.replace(/s$/, ''), k.noun)}` : ''}
                 {recording.value!.placeOf(at) ? ` · ${recording.value!.placeOf(at)}` : ''}
                 {' '}<button type="button" onClick={() => go({ tab: 'lines', symbol: at })}>Lines</button>
               </p>
@@ -314,7 +336,7 @@ function Half(props: { title: string; of: Layout; upwards: boolean }) {
       <FlameGraph label={`${props.title} of ${tree.name(0)}. Arrow keys move, Enter zooms, O opens the function.`}
         layout={props.of} colour={colour} found={found} upwards={props.upwards} unit={k.unit}
         zoom={zoom} setZoom={(z) => setZoom(z)} open={(node) => openSymbol(tree.symbol.data[node])}
-        tip={(node) => describeNode(props.of, node, k.unit, k.noun, null)} />
+        tip={(node) => describeNode(props.of, node, k.unit, props.upwards && countsItself(k.noun) ? '' : k.noun, null)} />
     </section>
   );
 }

@@ -1,10 +1,12 @@
 // The flame graph as a part: canvas, pointer, keys, tooltip. Used whole, and twice in the sandwich.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { percent, value as formatValue } from '../data/format.ts';
+import { change, percent, percentChange, plural, value as formatValue } from '../data/format.ts';
 import type { Layout } from '../data/layout.ts';
+import { countsItself } from '../data/values.ts';
 import { palette } from '../paint/colours.ts';
 import { FlameCanvas, PITCH } from '../paint/flame_canvas.ts';
+import { copyText } from '../ui/copy.ts';
 import { Handling, type Drag } from '../ui/handling.ts';
 import { dark } from '../ui/theme.ts';
 
@@ -30,6 +32,7 @@ class FlameHandling extends Handling<FlameCanvas> {
   onHover: (node: number, x: number, y: number) => void = () => {};
   onMark: (node: number) => void = () => {};
   private animation = 0;
+  private pointer: [number, number] | null = null;
 
   constructor(canvas: HTMLCanvasElement) {
     super(new FlameCanvas(canvas));
@@ -46,14 +49,16 @@ class FlameHandling extends Handling<FlameCanvas> {
     const [a, b] = [view.from, view.to];
     if (matchMedia('(prefers-reduced-motion: reduce)').matches || (Math.abs(a - from) < 1e-12 && Math.abs(b - to) < 1e-12)) {
       view.show(from, to);
+      this.look();
       return;
     }
     const began = performance.now();
     const frame = (time: number) => {
-      const t = Math.min(1, (time - began) / EASE);
+      const t = Math.max(0, Math.min(1, (time - began) / EASE));
       const e = 1 - (1 - t) ** 3;
       view.show(a + (from - a) * e, b + (to - b) * e);
       if (t < 1) this.animation = requestAnimationFrame(frame);
+      else this.look();
     };
     this.animation = requestAnimationFrame(frame);
   }
@@ -73,7 +78,13 @@ class FlameHandling extends Handling<FlameCanvas> {
     this.onMark(node);
   }
 
+  /** What has come under the pointer while it held still. */
+  private look(): void {
+    if (this.pointer) this.hover(...this.pointer);
+  }
+
   protected hover(x: number, y: number): void {
+    this.pointer = x < 0 ? null : [x, y];
     const node = x < 0 ? -1 : this.view.at(x, y);
     if (this.view.hovered !== node) {
       this.view.hovered = node;
@@ -115,6 +126,7 @@ class FlameHandling extends Handling<FlameCanvas> {
       Escape: () => this.props.setZoom(null, false),
       Home: () => this.mark(0),
       o: () => view.marked > 0 && this.props.open?.(view.marked),
+      c: () => view.marked >= 0 && void copyText(this.props.layout.sums.tree.name(view.marked)),
     };
   }
 
@@ -232,10 +244,14 @@ export function describeNode(layout: Layout, node: number, unit: string, noun: s
   if (where) out.push(where);
   if (before) {
     out.push(`before ${formatValue(before[node], unit)} · after ${formatValue(sums.total[node], unit)}`);
+    out.push(`${change(sums.total[node] - before[node], unit)}${before[node] ? `, ${percentChange(before[node], sums.total[node])}` : ', new'}`);
     return out;
   }
-  out.push(`total ${formatValue(sums.total[node], unit)} · ${percent(sums.total[node], sums.value)}`);
+  const parent = node > 0 ? tree.parent.data[node] : -1;
+  const ofCaller = parent > 0 && sums.total[parent] ? `, ${percent(sums.total[node], sums.total[parent])} of its caller` : '';
+  out.push(`total ${formatValue(sums.total[node], unit)} · ${percent(sums.total[node], sums.value)}${ofCaller}`);
   out.push(`self ${formatValue(sums.self[node], unit)} · ${percent(sums.self[node], sums.value)}`);
-  if (noun && sums.totalCount[node]) out.push(`${sums.totalCount[node].toLocaleString('en')} ${noun}`);
+  const often = (countsItself(noun) ? sums.selfCount : sums.totalCount)[node];
+  if (noun && often) out.push(plural(often, noun.replace(/s$/, ''), noun));
   return out;
 }

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
-import type { Curve, Recording } from '../data/recording.ts';
+import type { Curve as Series, Recording } from '../data/recording.ts';
 import { addCurves, closedCurves, rates, usage } from '../data/series.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
@@ -14,13 +14,18 @@ import { dark } from '../ui/theme.ts';
 import { FunctionName, openSymbol } from './flame.tsx';
 
 export function Overview() {
+  const r = recording.value!;
+  const mask = threadMask.value;
+  const night = dark.value;
+  const all = useMemo(() => panels(r, mask, night), [r, mask, night, version.value]);
   return (
     <div class="view overview">
       <Facts />
       <div class="columns">
         <div class="column-main">
-          <Curves />
+          <Curves all={all} />
           <Processes />
+          <MoreCurves all={all} />
         </div>
         <div class="column-side">
           <Hot />
@@ -41,22 +46,23 @@ function Facts() {
   const curves = closedCurves(r);
   const cpu = kinds.value.find((v) => v.id === 'cpu');
   const total = head.events[cpu?.events[0] ?? -1]?.value ?? 0;
-  const rss = peakOf(curves.filter((c) => c.name === 'rss' && c.thread < 0)) || Math.max(0, ...head.processes.map((p) => p.max_rss));
+  const curved = peakOf(curves.filter((c) => c.name === 'rss' && c.thread < 0));
+  const rss = curved || Math.max(0, ...head.processes.map((p) => p.max_rss));
   const peaks = head.tables?.peaks?.sections.peaks?.rows ?? [];
   const heap = peaks.length
     ? Math.max(...peaks.map((p) => Number(p.value)))
     : peakOf(wholeHeap(curves.filter((c) => c.name === 'heap' && c.thread < 0)));
-  const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') ? 0 : e.samples), 0);
+  const samples = head.events.reduce((a, e) => a + (e.name.startsWith('heap:') || e.name === 'calls' ? 0 : e.samples), 0);
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
     <dl class="facts">
       <Fact label={head.meta.live && !head.meta.complete ? 'Recording for' : 'Duration'} value={formatDuration(head.meta.duration)}
-        note={head.meta.date ? new Date(head.meta.date).toLocaleString() : undefined} />
+        note={head.meta.date ? when(head.meta.date) : undefined} />
       {cpu && <Fact label="CPU time" value={formatDuration(total)}
         note={head.meta.duration ? `${(total / head.meta.duration).toFixed(2)} CPUs on average` : undefined} />}
       <Fact label="Processes" value={count(head.processes.length)} note={plural(head.threads.length, 'thread')} />
       {heap > 0 && <Fact label="Heap peak" value={bytes(heap)} note="all processes together" />}
-      {rss > 0 && <Fact label="Peak RSS" value={bytes(rss)} note={heap > 0 ? undefined : 'largest resident'} />}
+      {rss > 0 && <Fact label="Peak RSS" value={bytes(rss)} note={curved ? 'all processes together' : 'of the largest process'} />}
       <Fact label="Samples" value={count(samples)} tone={head.lost ? 'warn' : undefined}
         note={head.lost ? `${count(head.lost)} lost` : 'none lost'} />
       {cost > 0 && head.meta.duration > 0 && <Fact label="Profiler" value={percent(cost, head.meta.duration)} note="of one CPU" />}
@@ -67,19 +73,27 @@ function Facts() {
   );
 }
 
+/** The beginning, in this place's time. */
+function when(ms: number): string {
+  const d = new Date(ms);
+  const two = (n: number) => String(n).padStart(2, '0');
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
+}
+
 /** The curve of all together, if there is one: it knows which peaks did not meet. */
-function wholeHeap(heap: Curve[]): Curve[] {
+function wholeHeap(heap: Series[]): Series[] {
   const total = heap.filter((c) => c.process < 0);
   return total.length ? total : heap;
 }
 
-function peakOf(curves: Curve[]): number {
+function peakOf(curves: Series[]): number {
   if (!curves.length) return 0;
   return Math.max(0, ...addCurves(curves).values);
 }
 
 interface Panel {
   title: string;
+  first: boolean; // stands above the processes
   times: number[];
   lines: Line[];
   unit: string;
@@ -88,6 +102,16 @@ interface Panel {
 
 /** Curves that only grow, and what they are called as a rate. */
 const GROWING: Record<string, string> = { 'page faults': 'Page faults a second', switches: 'Context switches a second' };
+/** Events that those curves tell already, of every process and not by samples. */
+const GROWN: Record<string, string> = { 'page-faults': 'page faults', 'context-switches': 'switches' };
+
+const CURVES: Record<string, string> = {
+  'rss:anonymous': 'Resident: the program’s own pages',
+  'rss:file': 'Resident: pages of files',
+  'rss:shared': 'Resident: shared memory',
+  pss: 'Proportional share of memory (PSS)',
+  mapped: 'Mapped by the program itself',
+};
 
 /** CPUs, then one panel for each kind of curve and for each event that happens over time. */
 function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] {
@@ -96,10 +120,10 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
   const cpu = kinds.value.find((k) => k.id === 'cpu' && k.timed);
   if (cpu) {
     const u = usage(r, cpu.events, mask);
-    out.push({ title: 'CPUs busy', unit: 'count', times: u.times, format: (v) => (v >= 10 ? v.toFixed(0) : v.toFixed(1)),
+    out.push({ title: 'CPUs busy', first: true, unit: 'count', times: u.times, format: (v) => (v >= 10 ? v.toFixed(0) : v.toFixed(1)),
       lines: [{ label: 'CPUs busy', values: u.values, colour: lineColour(0, night), fill: true }] });
   }
-  const chosen = (c: Curve) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
+  const chosen = (c: Series) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
   const memory = ['rss', 'heap'].map((name) => every.filter((c) => c.name === name && chosen(c)));
   if (memory.some((m) => m.length)) out.push(memoryPanel(memory[0], mask ? memory[1] : wholeHeap(every.filter((c) => c.name === 'heap' && c.thread < 0)), night));
   const names = new Set(every.map((c) => c.name).filter((n) => n !== 'rss' && n !== 'heap'));
@@ -108,26 +132,30 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
     if (!curves.length) continue;
     const counted = GROWING[name];
     const all = addCurves(counted ? curves.map((c) => rates(r, c)) : curves);
-    out.push({ title: counted ?? name, unit: curves[0].unit, times: all.times,
-      lines: [{ label: name, values: all.values, colour: lineColour(out.length, night), fill: true, stepped: true }] });
+    const title = counted ?? CURVES[name] ?? name;
+    out.push({ title, first: false, unit: curves[0].unit, times: all.times,
+      lines: [{ label: title, values: all.values, colour: lineColour(out.length, night), fill: true, stepped: true }] });
   }
-  for (const k of kinds.value.filter((v) => v.group === 'Events' && v.timed).slice(0, 4)) {
+  for (const k of kinds.value.filter((v) => v.group === 'Events' && v.timed && !names.has(GROWN[v.id])).slice(0, 4)) {
     const u = usage(r, k.events, mask);
-    out.push({ title: `${k.label} a second`, unit: k.unit, times: u.times,
-      lines: [{ label: k.label, values: u.values, colour: lineColour(out.length, night), fill: true }] });
+    // Time that passes in a second is a number of threads.
+    const threads = k.unit === 'ns';
+    const title = threads ? `${k.label}: threads` : `${k.label} a second`;
+    out.push({ title, first: false, unit: threads ? 'count' : k.unit, times: u.times, format: threads ? (v) => v.toFixed(1) : undefined,
+      lines: [{ label: title, values: u.values, colour: lineColour(out.length, night), fill: true }] });
   }
   const waits = kinds.value.find((k) => k.id === 'off-cpu' && k.timed);
-  if (waits && out.length < 4) {
+  if (waits) {
     const u = usage(r, waits.events, mask);
-    out.push({ title: 'Threads waiting', unit: 'count', times: u.times, format: (v) => v.toFixed(1),
+    out.push({ title: 'Threads waiting', first: false, unit: 'count', times: u.times, format: (v) => v.toFixed(1),
       lines: [{ label: 'Threads waiting', values: u.values, colour: lineColour(3, night), fill: true }] });
   }
   return out;
 }
 
-function memoryPanel(rss: Curve[], heap: Curve[], night: boolean): Panel {
+function memoryPanel(rss: Series[], heap: Series[], night: boolean): Panel {
   const joined = addCurves([...rss, ...heap]);
-  const line = (label: string, curves: Curve[], colour: number): Line | null => {
+  const line = (label: string, curves: Series[], colour: number): Line | null => {
     if (!curves.length) return null;
     const all = addCurves(curves);
     const at = new Map(all.times.map((t, i) => [t, all.values[i]]));
@@ -136,14 +164,33 @@ function memoryPanel(rss: Curve[], heap: Curve[], night: boolean): Panel {
     return { label, values, colour: lineColour(colour, night), fill: label === 'Heap', stepped: true };
   };
   const lines = [line('Resident', rss, 1), line('Heap', heap, 2)].filter((l): l is Line => l !== null);
-  return { title: 'Memory', unit: 'bytes', times: joined.times, lines };
+  return { title: 'Memory', first: true, unit: 'bytes', times: joined.times, lines };
 }
 
-function Curves() {
-  const r = recording.value!;
-  const mask = threadMask.value;
-  const night = dark.value;
-  const all = useMemo(() => panels(r, mask, night), [r, mask, night, version.value]);
+function Curve(props: { panel: Panel; height: number }) {
+  const p = props.panel;
+  return (
+    <div class="panel">
+      <h3>{p.title}</h3>
+      <Chart label={p.title} times={p.times} lines={p.lines} unit={p.unit} format={p.format} extent={duration.value}
+        range={route.value.range} choose={(range) => go({ range, zoom: null })} height={props.height} moments={recording.value!.head.marks} />
+    </div>
+  );
+}
+
+function MoreCurves(props: { all: Panel[] }) {
+  const more = props.all.filter((p) => !p.first);
+  if (!more.length) return null;
+  return (
+    <Card title="More over time">
+      <div class="panel-grid">{more.map((p) => <Curve key={p.title} panel={p} height={104} />)}</div>
+    </Card>
+  );
+}
+
+function Curves(props: { all: Panel[] }) {
+  const { all } = props;
+  if (all.length && !all.some((p) => p.first)) return null;
   if (!all.length)
     return (
       <Card title="Over time">
@@ -152,13 +199,7 @@ function Curves() {
     );
   return (
     <Card title="Over time" aside={<span class="faint">drag to choose a time</span>}>
-      {all.map((p) => (
-        <div key={p.title} class="panel">
-          <h3>{p.title}</h3>
-          <Chart label={p.title} times={p.times} lines={p.lines} unit={p.unit} format={p.format} extent={duration.value}
-            range={route.value.range} choose={(range) => go({ range, zoom: null })} height={132} moments={r.head.marks} />
-        </div>
-      ))}
+      {all.filter((p) => p.first).map((p) => <Curve key={p.title} panel={p} height={132} />)}
     </Card>
   );
 }
@@ -243,7 +284,7 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
             </button>
             <button type="button" class="link" aria-pressed={chosen} title={p.arguments || p.exe || p.name}
               onClick={(e) => (e.stopPropagation(), choose())}>
-              <span class="process-name">{p.name || '?'}</span> <span class="pid">{p.pid}</span>
+              <span class="process-name">{p.name || 'process'}</span> <span class="pid">{p.pid}</span>
             </button>
             <span class="process-args" title={p.arguments}>{p.arguments}</span>
           </span>
@@ -301,7 +342,7 @@ function Hot() {
 function HotList() {
   const k = kind.value;
   const s = sums.value;
-  const top = useMemo(() => [...functionRows.value].sort((a, b) => b.self - a.self).slice(0, 10), [functionRows.value]);
+  const top = useMemo(() => functionRows.value.filter((f) => f.self > 0).sort((a, b) => b.self - a.self).slice(0, 10), [functionRows.value]);
   if (!s?.value || !k) return <Card title="Hot functions"><Empty title="Nothing was counted">No samples in what is chosen.</Empty></Card>;
   return (
     <Card title="Hot functions" aside={<button type="button" class="quiet" onClick={() => go({ view: 'flame', tab: 'table' })}>All</button>}>
@@ -356,10 +397,13 @@ function Accounting() {
   );
 }
 
+/** Facts that other parts of the page tell. */
+const TOLD = new Set(['start', 'wall_start', 'command', 'heap_tree_peak', 'heap_tree_peak_time', 'status']);
+
 function Notes() {
   version.value;
   const { head } = recording.value!;
-  const facts = Object.entries(head.meta.facts).filter(([key]) => !['start', 'wall_start', 'command'].includes(key));
+  const facts = Object.entries(head.meta.facts).filter(([key]) => !TOLD.has(key));
   return (
     <Card title="About this recording">
       {!head.meta.complete && !head.meta.live && <p class="notice">The recording was cut short; everything up to there is shown.</p>}

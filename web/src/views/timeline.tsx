@@ -147,15 +147,17 @@ export function Timeline() {
   return (
     <div class="view timeline-view">
       <div class="toolbar">
-        <div class="legend">
-          {states.map((name) => <Swatch key={name} fill={stateColour(name, night)} text={stateName(name)} />)}
-        </div>
         <button type="button" onClick={() => setOpen(all())}>Unfold all</button>
         <button type="button" onClick={() => setOpen(new Set())}>Fold all</button>
         <button type="button" disabled={!route.value.zoom} title="Narrows every view to the time that is shown"
           onClick={() => go({ range: route.value.zoom!.map((z) => z * scene.extent) as [number, number] })}>Choose this time</button>
-        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> zoom <kbd>A</kbd><kbd>D</kbd> move <kbd>drag</kbd> the ruler to choose a time</span>
+        <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> or <kbd>Ctrl</kbd>+<kbd>wheel</kbd> zoom <kbd>A</kbd><kbd>D</kbd> move <kbd>arrows</kbd> from box to box <kbd>drag</kbd> the ruler to choose a time</span>
       </div>
+      {states.length > 0 && (
+        <div class="legend">
+          {states.map((name) => <Swatch key={name} fill={stateColour(name, night)} text={stateName(name)} />)}
+        </div>
+      )}
       <SpanNote />
       {!lists.size && !spanned.length && <p class="notice">This recording has no times of samples: tracks show only when processes lived.</p>}
       <Tracks scene={scene} open={open} foldable={(thread) => lists.has(thread) || spanned.includes(thread)} setDepths={setDepths}
@@ -173,7 +175,7 @@ function SpanNote() {
   if (!spans || meta.live || !spans.least || source.spans) return null;
   return (
     <p class="faint note-line">
-      {plural(spans.total, 'span')}; those shorter than {formatDuration(spans.least)} stand together in this file. Served by <span class="mono">sonde run --live</span>, each can be seen.
+      {plural(spans.total, 'span')}; those shorter than {formatDuration(spans.least)} stand together in this file; on the page of <span class="mono">sonde run --live</span> each can be seen.
     </p>
   );
 }

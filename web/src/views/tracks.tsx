@@ -4,10 +4,11 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { bytes, count, duration as formatDuration, moment } from '../data/format.ts';
 import { suffices, type SpanSet } from '../data/spans.ts';
-import { BOX, ROOM, RULER, STRIP, TimelineCanvas, type Hit, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
+import { BOX, ROOM, RULER, STRIP, TimelineCanvas, type Hit, type Place, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
 import { go, route } from '../route.ts';
 import { held, recording, source } from '../store.ts';
 import { Handling, type Drag } from '../ui/handling.ts';
+import { step, type Way } from './cursor.ts';
 import { stateName } from './timeline.tsx';
 
 const WAIT = 60; // ms that a view must hold still before its spans are asked for
@@ -16,7 +17,7 @@ const AHEAD = 0.5; // of the window, to each side
 class TimelineHandling extends Handling<TimelineCanvas> {
   onHit: (hit: Hit | null, x: number, y: number) => void = () => {};
   onMark: (index: number, x: number) => void = () => {};
-  onScroll: (by: number) => void = () => {};
+  onCursor: (place: Place | null) => void = () => {};
 
   constructor(canvas: HTMLCanvasElement) {
     super(new TimelineCanvas(canvas));
@@ -51,8 +52,13 @@ class TimelineHandling extends Handling<TimelineCanvas> {
       go({ range: null });
       return;
     }
-    const hit = view.at(x, y);
+    this.open(view.at(x, y));
+  }
+
+  /** Shows a box from edge to edge. */
+  private open(hit: Hit | null): void {
     if (!hit?.boxes) return;
+    const { view } = this;
     const [from, to] = [hit.boxes.start[hit.box], hit.boxes.end[hit.box]];
     const room = (to - from) * 0.05;
     if (to <= from) return;
@@ -71,14 +77,26 @@ class TimelineHandling extends Handling<TimelineCanvas> {
   }
 
   protected keys(): Record<string, () => void> {
+    const { view } = this;
+    const to = (way: Way) => () => this.onCursor(step(view, way));
     return {
-      ArrowLeft: () => this.pan(-this.part),
-      ArrowRight: () => this.pan(this.part),
-      ArrowUp: () => this.onScroll(-60),
-      ArrowDown: () => this.onScroll(60),
-      Escape: () => go({ zoom: null, range: null }),
+      ArrowLeft: to('left'),
+      ArrowRight: to('right'),
+      ArrowUp: to('up'),
+      ArrowDown: to('down'),
+      Enter: () => view.cursor && this.open(cursorHit(view)),
+      Escape: () => {
+        this.onCursor(null);
+        go({ zoom: null, range: null });
+      },
     };
   }
+}
+
+function cursorHit(view: TimelineCanvas): Hit | null {
+  const { cursor } = view;
+  const track = cursor && view.scene?.tracks.find((t) => t.process === cursor.process && t.thread === cursor.thread);
+  return track ? view.hit(track, cursor.row, cursor.time) : null;
 }
 
 /** Brings the spans of what is looked at: out of the document, or from the server when the view holds still. */
@@ -135,6 +153,7 @@ export function Tracks(props: { scene: TimelineScene; open: Set<number>; foldabl
   const handling = useRef<TimelineHandling | null>(null);
   const finder = useRef<SpanFinder | null>(null);
   const [tip, setTip] = useState<{ hit: Hit; x: number; y: number } | null>(null);
+  const [said, setSaid] = useState('');
   const [mark, setMark] = useState<{ text: string; time: number; x: number } | null>(null);
   const [top, setTop] = useState(0);
   const [size, setSize] = useState({ width: 0, height: 0 });
@@ -147,7 +166,18 @@ export function Tracks(props: { scene: TimelineScene; open: Set<number>; foldabl
     (canvas.current as HTMLCanvasElement & { timeline?: TimelineCanvas }).timeline = h.view;
     h.onHit = (hit, x, y) => setTip(hit ? { hit, x, y } : null);
     h.onMark = (index, x) => setMark(index < 0 ? null : { ...h.view.scene!.marks[index], x });
-    h.onScroll = (by) => scroller.current!.scrollBy(0, by);
+    h.onCursor = (place) => {
+      h.view.cursor = place;
+      h.view.invalidate();
+      const hit = cursorHit(h.view);
+      if (!place || !hit) {
+        setTip(null);
+        return;
+      }
+      const y = reveal(h.view, scroller.current!, hit.track, place);
+      setTip({ hit, x: h.view.x(place.time), y });
+      setSaid(sentence(hit));
+    };
     const find = new SpanFinder(h.view, (found) => props.setDepths((before) =>
       [...found].every(([thread, depth]) => (before.get(thread) ?? 0) >= depth) ? before
         : new Map([...before, ...[...found].map(([t, d]) => [t, Math.max(d, before.get(t) ?? 0)] as [number, number])])));
@@ -188,7 +218,8 @@ export function Tracks(props: { scene: TimelineScene; open: Set<number>; foldabl
         </div>
         <div class="track-canvas" style={{ height: `${size.height}px` }}>
           <canvas ref={canvas} tabIndex={0} role="application" aria-roledescription="timeline"
-            aria-label="What each thread did over time. W and S zoom, A and D move, Escape shows all." />
+            aria-label="What each thread did over time. Arrow keys go from box to box, Enter shows one from edge to edge, W and S zoom, A and D move, Escape shows all." />
+          <div class="hidden" aria-live="polite">{said}</div>
           {tip && <Tip {...tip} width={size.width} />}
           {mark && (
             <div class="tip" aria-hidden="true" style={{ left: `${Math.max(0, Math.min(mark.x + 12, size.width - 240))}px`, top: `${RULER + 2}px` }}>
@@ -202,6 +233,26 @@ export function Tracks(props: { scene: TimelineScene; open: Set<number>; foldabl
   );
 }
 
+/** Scrolls and moves until the place can be seen; returns the y of the row in the window. */
+function reveal(view: TimelineCanvas, scroller: HTMLElement, track: Track, place: Place): number {
+  const top = track.top + view.rowTop(track, place.row);
+  const room = scroller.clientHeight - RULER - 4 * BOX;
+  if (top < scroller.scrollTop || top > scroller.scrollTop + room) scroller.scrollTop = Math.max(0, top - room / 2);
+  if (place.time < view.from || place.time > view.to) {
+    const half = (view.to - view.from) / 2;
+    view.show(place.time - half, place.time + half);
+  }
+  return top - scroller.scrollTop + RULER + 8;
+}
+
+function sentence(hit: Hit): string {
+  const r = recording.value!;
+  const { track } = hit;
+  const p = r.head.processes[track.process];
+  const who = track.thread < 0 ? `process ${p.name} ${p.pid}` : `thread ${r.head.threads[track.thread].name} ${r.head.threads[track.thread].tid}`;
+  return [moment(hit.time, 1000), ...describe(hit), who].join(', ');
+}
+
 function Label(props: { track: Track; open: boolean; foldable: boolean; flip: (thread: number) => void }) {
   const r = recording.value!;
   const { track } = props;
@@ -211,7 +262,7 @@ function Label(props: { track: Track; open: boolean; foldable: boolean; flip: (t
     const rss = track.curves.reduce((most, c) => c.values.reduce((a, v) => Math.max(a, v), most), 0);
     return (
       <div class="track-label process-label" style={style} title={p.arguments || p.name}>
-        <span class="process-name">{p.name || '?'}</span> <span class="pid">{p.pid}</span>
+        <span class="process-name">{p.name || 'process'}</span> <span class="pid">{p.pid}</span>
         {rss > 0 && <span class="track-note">{bytes(rss)}</span>}
       </div>
     );
