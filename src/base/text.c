@@ -171,6 +171,25 @@ void text_add_count(struct text *t, uint64_t count)
     }
 }
 
+void text_add_base64(struct text *t, const void *data, size_t len)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *b = data;
+    text_reserve(t, len / 3 * 4 + 4);
+    char *out = t->data + t->len;
+    for (size_t i = 0; i < len; i += 3) {
+        size_t left = len - i;
+        uint32_t three = (uint32_t)b[i] << 16 | (left > 1 ? (uint32_t)b[i + 1] << 8 : 0) |
+                         (left > 2 ? b[i + 2] : 0);
+        *out++ = digits[three >> 18];
+        *out++ = digits[three >> 12 & 63];
+        *out++ = left > 1 ? digits[three >> 6 & 63] : '=';
+        *out++ = left > 2 ? digits[three & 63] : '=';
+    }
+    *out = 0;
+    t->len = (size_t)(out - t->data);
+}
+
 size_t text_columns(const char *s)
 {
     size_t n = 0;

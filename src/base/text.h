@@ -29,6 +29,7 @@ void text_add(struct text *t, const char *s); /* NULL adds nothing */
 void text_add_len(struct text *t, const void *s, size_t len);
 void text_add_char(struct text *t, char c);
 void text_add_repeat(struct text *t, char c, size_t times);
+void text_add_base64(struct text *t, const void *data, size_t len); /* padded */
 void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vformat(struct text *t, const char *format, va_list args);
 char *text_take(struct text *t); /* caller frees; t is empty after */

@@ -38,30 +38,13 @@ static enum http_role check_token(void *context, const char *token)
     return token_equal(token, r->token) ? HTTP_ROLE_ADMIN : HTTP_ROLE_NONE;
 }
 
-static void encode(const struct text *in, struct text *out)
-{
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *b = (const unsigned char *)in->data;
-    text_clear(out);
-    text_reserve(out, in->len / 3 * 4 + 5);
-    for (size_t i = 0; i < in->len; i += 3) {
-        size_t left = in->len - i;
-        uint32_t v = (uint32_t)b[i] << 16 | (left > 1 ? (uint32_t)b[i + 1] << 8 : 0) |
-                     (left > 2 ? b[i + 2] : 0);
-        text_add_char(out, letters[v >> 18]);
-        text_add_char(out, letters[v >> 12 & 63]);
-        text_add_char(out, left > 1 ? letters[v >> 6 & 63] : '=');
-        text_add_char(out, left > 2 ? letters[v & 63] : '=');
-    }
-}
-
 static void step(void *context)
 {
     struct runner *r = context;
     text_clear(&r->delta);
     state_advance(r->live.state, r->last, &r->delta, NULL);
-    encode(&r->delta, &r->coded);
+    text_clear(&r->coded);
+    text_add_base64(&r->coded, r->delta.data, r->delta.len);
 }
 
 static void after(uint64_t ns, struct event *e)

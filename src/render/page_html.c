@@ -17,24 +17,16 @@ struct packer {
     page_sink *sink;
     void *context;
     z_stream z;
+    struct text text;
     size_t held;
     uint8_t out[CHUNK];
 };
 
 static int put_base64(struct packer *k, const uint8_t *data, size_t len)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char text[CHUNK / 3 * 4 + 4];
-    size_t at = 0;
-    for (size_t i = 0; i < len; i += 3) {
-        uint32_t three = (uint32_t)data[i] << 16 | (i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0) |
-                         (i + 2 < len ? data[i + 2] : 0);
-        text[at++] = digits[three >> 18];
-        text[at++] = digits[three >> 12 & 63];
-        text[at++] = i + 1 < len ? digits[three >> 6 & 63] : '=';
-        text[at++] = i + 2 < len ? digits[three & 63] : '=';
-    }
-    return k->sink(k->context, text, at);
+    text_clear(&k->text);
+    text_add_base64(&k->text, data, len);
+    return k->sink(k->context, k->text.data, k->text.len);
 }
 
 static int pack_flush(struct packer *k, const char *data, size_t len, int flush)
@@ -85,7 +77,7 @@ static int put_document(const struct profile *p, const struct page_options *o, c
                         page_sink *sink, void *context)
 {
     static const char end[] = "</script>\n";
-    struct packer k = {.sink = sink, .context = context};
+    struct packer k = {.sink = sink, .context = context, .text = TEXT_INIT};
     struct text tag = TEXT_INIT;
     text_format(&tag, "<script type=\"application/x-sonde\" id=\"%s\">", id);
     int result = sink(context, tag.data, tag.len);
@@ -99,6 +91,7 @@ static int put_document(const struct profile *p, const struct page_options *o, c
     if (!result)
         result = pack_finish(&k);
     deflateEnd(&k.z);
+    text_release(&k.text);
     page_free(g);
     return result ? result : sink(context, end, sizeof end - 1);
 }

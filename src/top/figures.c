@@ -160,16 +160,29 @@ static const struct figures_function *same(const struct figures *before,
     return NULL;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t grown(uint64_t before, uint64_t now)
+{
+    return now > before ? now - before : 0;
+}
+
+/* Names come later than samples, so what one function had may be another's by now, and functions
+ * come into the list late: neither has happened since the moment before, so nothing is more than
+ * all that has. */
 static void take_recent(struct figures *f, const struct figures *before)
 {
-    f->recent_total = f->cpu_total;
-    if (before && before->cpu_total <= f->cpu_total)
-        f->recent_total -= before->cpu_total;
+    if (before && before->cpu_total > f->cpu_total)
+        before = NULL; /* another recording */
+    f->recent_total = f->cpu_total - (before ? before->cpu_total : 0);
     for (size_t i = 0; i < f->functions.len; i++) {
         struct figures_function *x = &f->functions.data[i];
         const struct figures_function *y = before ? same(before, x) : NULL;
-        x->recent = y && y->self <= x->self ? x->self - y->self : x->self;
-        x->recent_total = y && y->total <= x->total ? x->total - y->total : x->total;
+        x->recent_total = least(grown(y ? y->total : 0, x->total), f->recent_total);
+        x->recent = least(grown(y ? y->self : 0, x->self), x->recent_total);
     }
 }
 

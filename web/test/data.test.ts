@@ -108,6 +108,15 @@ test('callers, callees and calls', () => {
   const call = edges(sums).map((e) => [tree.symbolName(e.from), tree.symbolName(e.to), e.value / MS]);
   assert.deepEqual(call.find((e) => e[0] === 'main'), ['main', 'work', 5]);
   assert.deepEqual(call.find((e) => e[0] === 'work' && e[1] === 'work'), ['work', 'work', 3]);
+  // Counts that are a function's own are not those of what it calls, and recursion is counted at each step.
+  for (const e of edges(sums)) {
+    let own = 0;
+    for (let i = 1; i < sums.total.length; i++)
+      if (tree.symbol.data[i] === e.to && tree.symbol.data[tree.parent.data[i]] === e.from) own += sums.selfCount[i];
+    assert.equal(e.calls, own);
+    assert.ok(e.calls <= e.count || e.from === e.to);
+  }
+  assert.ok(edges(sums).some((e) => e.calls < e.count));
 });
 
 test('lines', () => {

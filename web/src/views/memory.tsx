@@ -161,6 +161,11 @@ function Over(props: { curves: Curve[] }) {
   );
 }
 
+/** As many as there is room for, in the order of time. */
+function highest(peaks: Peak[]): Peak[] {
+  return [...peaks].sort((a, b) => b.value - a.value).slice(0, PEAKS).sort((a, b) => a.time - b.time);
+}
+
 function PeakTable(props: { peaks: Peak[]; whole: boolean }) {
   const chosen = props.whole ? chosenPeak() : 0;
   const show = (p: Peak) => (props.whole ? choosePeak(p.number) : go({ value: 'heap:peak' }));
@@ -170,7 +175,7 @@ function PeakTable(props: { peaks: Peak[]; whole: boolean }) {
       <thead><tr><th scope="col">Peak</th><th scope="col" class="number">After</th><th scope="col" class="number">Size</th>
         {props.whole && <th scope="col" class="number">Largest part</th>}<th scope="col" class="fill">In</th><th scope="col"><span class="hidden">Stacks</span></th></tr></thead>
       <tbody>
-        {props.peaks.slice(0, PEAKS).map((p) => (
+        {highest(props.peaks).map((p) => (
           <tr key={p.number} class={`opens ${p.number === chosen ? 'chosen' : ''}`} onClick={() => show(p)}>
             <td><span class="peak-number">{p.number}</span></td>
             <td class="number">{moment(p.time, 1e6)}</td>
@@ -182,6 +187,9 @@ function PeakTable(props: { peaks: Peak[]; whole: boolean }) {
           </tr>
         ))}
       </tbody>
+      {props.peaks.length > PEAKS && (
+        <tfoot><tr><td colSpan={props.whole ? 6 : 5} class="faint">the {PEAKS} highest of {props.peaks.length} peaks</td></tr></tfoot>
+      )}
     </table>
   );
 }
