@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/io.h"
 
@@ -46,4 +48,16 @@ bool cache_folder(const char *name, struct text *path)
     else
         return false;
     return io_make_folders(path->data, NULL) == 0;
+}
+
+int cache_open(const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+                    st.st_mode & (S_IWGRP | S_IWOTH))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }

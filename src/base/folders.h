@@ -20,5 +20,7 @@ int temporary_file(struct text *path);
 
 /* Makes CACHE/sonde/NAME, mode 0700, and adds its path; false if there is no home or no leave. */
 bool cache_folder(const char *name, struct text *path);
+/* Opens a file of a cache for reading: one of our own that nobody else can write to. Or -1. */
+int cache_open(const char *path);
 
 #endif

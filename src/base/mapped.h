@@ -14,15 +14,16 @@ struct mapped {
     const uint8_t *data; /* NULL: not mapped */
     size_t size;
     int slot;
-    struct pager *pager; /* NULL: small, or no thread could be had */
+    size_t gone; /* bytes in front whose pages were let go */
 };
 
 /* The first `size` bytes of the file. False if it cannot be had this way: read it instead. */
 bool mapped_open(struct mapped *m, int fd, size_t size);
 /*
- * Reading goes on at `offset`. Of a large file a thread of ours brings what comes next into the
- * page table, and takes out what lies far behind (it can still be read, and comes back): reading
- * itself then waits for neither.
+ * Reading goes on at `offset`: what lies far behind is let go (it can still be read, and comes
+ * back), so that a file of any size takes little memory. What comes next is left to the kernel's
+ * own reading ahead: bringing it in beforehand costs more where only a part of each page is looked
+ * at, and gains nothing.
  */
 void mapped_pass(struct mapped *m, size_t offset);
 /* Did anybody look beyond the end that the file has now? */

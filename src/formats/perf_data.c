@@ -26,8 +26,10 @@
 #define FEATURE_MAX ((uint64_t)64 << 20)
 #define FEATURES 256
 #define RECORD_HEADER 8
-#define CHUNK ((size_t)256 * 1024) /* unpacked at a time */
-#define RATIO_MAX 4096             /* unpacked to packed bytes, beyond the first ... */
+#define CHUNK ((size_t)256 * 1024)  /* unpacked at a time */
+#define LONG_RECORD ((size_t)16000) /* whose front is worth a read of its own ... */
+#define FRONT ((size_t)4096)        /* of that many bytes */
+#define RATIO_MAX 4096              /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)
 
 enum user_record {
@@ -199,16 +201,37 @@ static uint64_t trailing(struct perf_bytes r, bool pipe)
     return 0;
 }
 
-/* The records of a file that is there as memory. */
-static int use_records_whole(struct walker *w, const uint8_t *file, struct error *err)
+/*
+ * The record at `at` of a file that is there as memory. Where the one before was long, the front is
+ * read instead: to look into a mapped file brings in all pages around, 16 at a time, and of a long
+ * copy of a stack mostly only the first is needed.
+ */
+static struct perf_bytes record_at(struct walker *w, uint64_t at, size_t before, uint8_t *front)
 {
+    const uint8_t *file = w->d.file;
+    uint64_t left = w->end - at;
+    struct perf_bytes r = {.data = file + at, .stays = true};
+    if (before > LONG_RECORD && left >= FRONT && source_at(w->in, at, front, FRONT) &&
+        perf_u32(front) == PERF_RECORD_SAMPLE && perf_u16(front + 6) > LONG_RECORD)
+        r = (struct perf_bytes){
+            .data = front, .len = FRONT, .whole_len = perf_u16(front + 6), .offset = at};
+    else if (left >= RECORD_HEADER)
+        r.len = perf_u16(file + at + 6);
+    return r;
+}
+
+/* The records of a file that is there as memory. */
+static int use_records_whole(struct walker *w, struct error *err)
+{
+    uint8_t front[FRONT];
+    size_t size = 0;
     int rc = 0;
     for (uint64_t at = source_offset(w->in); at < w->end && !rc;) {
         source_seek(w->in, at);
-        size_t size = w->end - at >= RECORD_HEADER ? perf_u16(file + at + 6) : 0;
+        struct perf_bytes r = record_at(w, at, size, front);
+        size = r.whole_len ? r.whole_len : r.len;
         if (size < RECORD_HEADER || size > w->end - at)
             return bad_size(w, at, size, err);
-        struct perf_bytes r = {file + at, size, true};
         uint64_t more = trailing(r, false);
         at += size;
         rc = use_record(w, r, false, err);
@@ -264,9 +287,10 @@ static int use_records_in_turn(struct walker *w, bool pipe, struct error *err)
 static int use_records(struct walker *w, bool pipe, struct error *err)
 {
     uint64_t size;
-    const uint8_t *file = pipe || w->unfinished ? NULL : source_whole(w->in, &size);
-    int rc = file && w->end <= size ? use_records_whole(w, file, err)
-                                    : use_records_in_turn(w, pipe, err);
+    w->d.in = w->in;
+    w->d.file = pipe || w->unfinished ? NULL : source_whole(w->in, &size);
+    int rc =
+        w->d.file && w->end <= size ? use_records_whole(w, err) : use_records_in_turn(w, pipe, err);
     if (!rc && w->plain_len)
         rc = bad(w, err, "compressed records end within a record");
     if (!rc)

@@ -32,11 +32,16 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/* A record's bytes, header included. */
+/*
+ * A record's bytes, header included. Of a sample with a long copy of a stack this may be the front
+ * alone: the rest is in the file, where each look costs the mapping of many pages.
+ */
 struct perf_bytes {
     const uint8_t *data;
     size_t len;
-    bool stays; /* until all is read, as the file's own do */
+    bool stays;         /* until all is read, as the file's own do */
+    uint32_t whole_len; /* 0: this is all of it */
+    uint64_t offset;    /* of the record in the file, where this is not all */
 };
 
 /* A sample, as far as it is used. Pointers lead into the record. */
@@ -50,6 +55,8 @@ struct perf_sample {
     size_t regs_len;
     const uint8_t *stack;
     size_t stack_len;
+    const uint8_t *far_stack; /* the same in the file, as long as it is there; NULL: no more */
+    size_t far_stack_len;
 };
 
 /* A sample on its way: taken apart, walked by whichever thread comes first, then counted. */
@@ -91,6 +98,8 @@ struct perf_met {
 
 struct perf_data {
     struct import im;
+    struct source *in;
+    const uint8_t *file; /* all of it as memory, or NULL */
     VECTOR(struct perf_attr) attrs;
     struct map ids;       /* of a counter -> attribute */
     struct map build_ids; /* path (string) -> index into known_ids */
@@ -139,7 +148,7 @@ static inline uint16_t perf_u16(const uint8_t *at)
 }
 
 /* Takes a sample apart by its event's layout; false if it ends too early. */
-bool perf_sample_decode(struct perf_bytes record, const struct perf_attr *a,
+bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
                         struct perf_sample *out);
 /* The event a sample or another record belongs to; NULL if it names one that nobody told of. */
 struct perf_attr *perf_attr_of(struct perf_data *d, struct perf_bytes record);

@@ -80,21 +80,47 @@ static void take_chain(struct cursor *c, struct perf_sample *out)
     out->chain_len = out->chain ? (size_t)count : 0;
 }
 
-static void take_stack(struct cursor *c, const struct perf_attr *a, struct perf_sample *out)
+static void take_registers(struct cursor *c, const struct perf_attr *a, struct perf_sample *out)
 {
-    if (a->sample_type & PERF_SAMPLE_REGS_USER) {
-        out->regs_abi = take_u64(c);
-        size_t count = out->regs_abi ? (size_t)__builtin_popcountll(a->regs_user) : 0;
-        out->regs = take(c, count * 8);
-        out->regs_len = out->regs ? count : 0;
+    out->regs_abi = take_u64(c);
+    size_t count = out->regs_abi ? (size_t)__builtin_popcountll(a->regs_user) : 0;
+    out->regs = take(c, count * 8);
+    out->regs_len = out->regs ? count : 0;
+}
+
+/* A copied stack that goes on in the file: how much of it was used is said behind it. */
+static void take_far_stack(struct cursor *c, struct perf_data *d, struct perf_bytes r,
+                           uint64_t size, struct perf_sample *out)
+{
+    uint64_t before = (uint64_t)(c->at - r.data), used;
+    if (size > r.whole_len - before || r.whole_len - before - size < 8 ||
+        !source_at(d->in, r.offset + before + size, &used, sizeof used)) {
+        c->bad = true;
+        return;
     }
-    if (a->sample_type & PERF_SAMPLE_STACK_USER) {
-        uint64_t size = take_u64(c);
-        const uint8_t *stack = take(c, size);
-        uint64_t used = size ? take_u64(c) : 0;
-        out->stack = stack;
-        out->stack_len = c->bad ? 0 : (size_t)(used < size ? used : size);
+    used = used < size ? used : size;
+    out->far_stack = d->file + r.offset + before;
+    out->far_stack_len = (size_t)used;
+    out->stack = c->at;
+    out->stack_len = (size_t)(c->end - c->at);
+    if (out->stack_len >= used) {
+        out->stack_len = (size_t)used;
+        out->far_stack = NULL;
     }
+}
+
+static void take_stack(struct cursor *c, struct perf_data *d, struct perf_bytes r,
+                       struct perf_sample *out)
+{
+    uint64_t size = take_u64(c);
+    if (r.whole_len && !c->bad && size > (uint64_t)(c->end - c->at)) {
+        take_far_stack(c, d, r, size, out);
+        return;
+    }
+    const uint8_t *stack = take(c, size);
+    uint64_t used = size ? take_u64(c) : 0;
+    out->stack = stack;
+    out->stack_len = c->bad ? 0 : (size_t)(used < size ? used : size);
 }
 
 /* The facts of fixed size that stand first. */
@@ -123,8 +149,8 @@ static void take_fixed(struct cursor *c, uint64_t type, struct perf_sample *out)
         out->period = take_u64(c);
 }
 
-bool perf_sample_decode(struct perf_bytes record, const struct perf_attr *a,
-                        struct perf_sample *out)
+static bool decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
+                   struct perf_sample *out)
 {
     struct cursor c = {record.data + HEADER, record.data + record.len, false};
     *out = (struct perf_sample){.period = a->flags & PERF_FLAG_FREQ ? 1 : a->period};
@@ -139,8 +165,21 @@ bool perf_sample_decode(struct perf_bytes record, const struct perf_attr *a,
     }
     if (a->sample_type & PERF_SAMPLE_BRANCH_STACK)
         skip_branches(&c, a->branch_type);
-    take_stack(&c, a, out);
+    if (a->sample_type & PERF_SAMPLE_REGS_USER)
+        take_registers(&c, a, out);
+    if (a->sample_type & PERF_SAMPLE_STACK_USER)
+        take_stack(&c, d, record, out);
     return !c.bad;
+}
+
+bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const struct perf_attr *a,
+                        struct perf_sample *out)
+{
+    if (decode(d, record, a, out))
+        return true;
+    /* The front may have been too short for what stands before the stack. */
+    struct perf_bytes whole = {d->file + record.offset, record.whole_len, true, 0, 0};
+    return record.whole_len && decode(d, whole, a, out);
 }
 
 /* Where a sample has its counter's id, in words behind the header; -1: nowhere. */

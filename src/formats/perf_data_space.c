@@ -207,6 +207,17 @@ int perf_space_push(struct perf_data *d, const struct perf_item *item, const uin
     return rc;
 }
 
+/* A word of a stack whose front alone was read. */
+static int read_far(void *context, uint64_t address, uint64_t *word)
+{
+    const struct unwind_memory *far = context;
+    uint64_t offset = address - far->start;
+    if (far->size < sizeof *word || address < far->start || offset > far->size - sizeof *word)
+        return -1;
+    memcpy(word, (const char *)far->data + offset, sizeof *word);
+    return 0;
+}
+
 void perf_space_walk(struct perf_item *item, uint64_t *address)
 {
     const struct perf_sample *sample = &item->sample;
@@ -218,6 +229,12 @@ void perf_space_walk(struct perf_item *item, uint64_t *address)
     unwind_regs_from_perf(&regs, item->regs_mask, values, count);
     struct unwind_memory memory = {
         .start = regs.value[UNWIND_SP], .data = sample->stack, .size = sample->stack_len};
+    struct unwind_memory far = {
+        .start = memory.start, .data = sample->far_stack, .size = sample->far_stack_len};
+    if (sample->far_stack) {
+        memory.read = read_far;
+        memory.ctx = &far;
+    }
     item->count = unwind_walk(&item->space->unwind, &regs, &memory, address, PERF_CHAIN_MAX, &end);
     item->interrupted = end.interrupted;
     item->whole = end.reason == UNWIND_COMPLETE;

@@ -233,7 +233,7 @@ static int use_sample(struct perf_data *d, struct perf_bytes r, struct error *er
     struct perf_item item = {0};
     struct perf_sample *s = &item.sample;
     uint32_t process;
-    if (!a || !perf_sample_decode(r, a, s)) {
+    if (!a || !perf_sample_decode(d, r, a, s)) {
         d->odd++;
         return 0;
     }

@@ -2,13 +2,11 @@
 #include "symbol/kernel_cache.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/folders.h"
@@ -161,13 +159,6 @@ static int make_copy(const char *folder, const char *path, const char *modules)
     return fd;
 }
 
-static bool is_ours(int fd)
-{
-    struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
 int kernel_cache_open(const uint64_t *address, size_t count)
 {
     struct text folder = TEXT_INIT, path = TEXT_INIT;
@@ -180,11 +171,11 @@ int kernel_cache_open(const uint64_t *address, size_t count)
     if (cache_folder("kernel", &folder)) {
         text_format(&path, "%s/", folder.data);
         if (make_name(modules, len, &path))
-            fd = open(path.data, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+            fd = cache_open(path.data);
         if (fd < 0)
             fd = make_copy(folder.data, path.data, modules);
     }
-    if (fd >= 0 && (!is_ours(fd) || kernel_cache_covers(fd, address, count))) {
+    if (fd >= 0 && kernel_cache_covers(fd, address, count)) {
         close(fd);
         fd = -1;
     }

@@ -1,5 +1,5 @@
 /* One request in this process: open and check the module, run its resolvers, hand out answers. */
-#include "symbol/symbol_internal.h"
+#include "symbol/answer_cache.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -125,7 +125,11 @@ static int by_kind(struct module *m)
     struct error trouble = {0};
     for (size_t i = 0; i < sizeof resolvers / sizeof *resolvers; i++) {
         struct error err = {0};
-        if (resolvers[i]->kind == m->request->kind && resolvers[i]->run(m, &err) < 0)
+        if (resolvers[i]->kind != m->request->kind)
+            continue;
+        if (resolvers[i] == &resolver_dwarf && answer_cache_load(m))
+            return 0;
+        if (resolvers[i]->run(m, &err) < 0)
             trouble = err;
     }
     if (m->request->kind == SYMBOL_ELF)
@@ -209,6 +213,8 @@ int symbol_resolve(const struct symbol_request *request, const struct symbol_opt
     hand_out(&m, sink);
     if (m.source)
         snprintf(result->source, sizeof result->source, "%s", m.source);
+    if (request->kind == SYMBOL_ELF)
+        answer_cache_store(&m);
     image_free(m.image);
     image_free(m.debug);
     answers_release(&m.answers);

@@ -53,6 +53,7 @@ struct module {
     bool had_debug_info; /* some was found and named an address */
     bool lacks_split;    /* a .dwo file that some of it is in was not found */
     bool had_symtab;     /* a full symbol table, not only exported names */
+    bool from_cache;     /* all answers are those of an earlier time */
     const char *source;  /* the file that answers came from; lives with the answers */
     struct symbol_result *result;
 };

@@ -127,6 +127,16 @@ def test_copied_stacks_are_unwound(sonde, perf, target):
         assert abs(ours[name][1] - truth[name][1]) <= 0.01 * truth[name][1], (name, ours, truth)
 
 
+def test_long_stacks_are_unwound_to_their_end(sonde, perf, target):
+    """What lies far behind in a copied stack is found too: 1500 calls need some 48 KB of it."""
+    path = perf("record", "-F", "99", "--call-graph", "dwarf,65528", "--", target("deep"), "1500",
+                name="deep.data")
+    folded = sonde("export", path, "--format", "folded").stdout
+    deep = [line.split(";") for line in folded.splitlines() if ";bottom" in line]
+    assert deep
+    assert all(stack.count("descend") == 1500 and "main" in stack for stack in deep)
+
+
 def test_processes_agree(sonde, perf, target):
     path = perf("record", "-F", "999", "-g", "--", target("tree"), name="tree.data")
     truth = collections.Counter(pid for pid, _, _ in script(perf, path))

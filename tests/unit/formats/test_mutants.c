@@ -20,6 +20,7 @@
 
 #define MUTANTS 60 /* of one file and one kind of damage */
 #define CUTS 40
+#define SMALL 1024 /* bytes of a file that is cut at every one of them */
 #define FILE_MAX ((size_t)1 << 20)
 
 struct reader {
@@ -33,6 +34,7 @@ static const struct reader readers[] = {
     {"perf-script", "perf_script", false},
     {"gperftools-cpu", "gperftools_cpu", false},
     {"gperftools-heap", "gperftools_heap", false},
+    {"jemalloc-heap", "jemalloc_heap", false},
     {"folded", "folded", false},
     {"callgrind", "callgrind", false},
     {"speedscope", "speedscope", true},
@@ -50,7 +52,20 @@ static size_t below(size_t n)
     return n ? (size_t)(random_state % n) : 0;
 }
 
-enum damage { FLIP, BYTE, ERASE, DOUBLE, ZEROS, NINES, DAMAGES };
+enum damage { FLIP, BYTE, ERASE, DOUBLE, ZEROS, NINES, SWAP, DAMAGES };
+
+/* Exchanges two fields of 1, 2, 4 or 8 bytes, aligned as such are. */
+static void swap(uint8_t *out, size_t len)
+{
+    size_t size = (size_t)1 << below(4), fields = len / size;
+    size_t a = below(fields) * size, b = below(fields) * size;
+    uint8_t kept[8];
+    if (!fields)
+        return;
+    memcpy(kept, out + a, size);
+    memcpy(out + a, out + b, size);
+    memcpy(out + b, kept, size);
+}
 
 /* A damaged copy in `out`, which has room for twice the file; its length. */
 static size_t damage(enum damage kind, const uint8_t *file, size_t len, uint8_t *out)
@@ -72,6 +87,9 @@ static size_t damage(enum damage kind, const uint8_t *file, size_t len, uint8_t 
         return len + span;
     case ZEROS:
         memset(out + at, 0, span);
+        return len;
+    case SWAP:
+        swap(out, len);
         return len;
     default: /* a number becomes a large one */
         for (size_t i = at; i < len && i < at + 8; i++)
@@ -108,8 +126,8 @@ static void mutate(const struct reader *r, const uint8_t *file, size_t len)
             try_one(r, exact, n, false);
             free(exact);
         }
-    for (int i = 0; i < CUTS; i++) {
-        size_t n = below(len - 1);
+    for (size_t i = 0; i < (len <= SMALL ? len - 1 : CUTS); i++) {
+        size_t n = len <= SMALL ? i : below(len - 1);
         uint8_t *exact = memory_dup(file, n + 1);
         try_one(r, exact, n, (r->ends || is_packed(file, len)) && n);
         free(exact);
