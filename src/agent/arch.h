@@ -28,10 +28,10 @@ uint64_t arch_ip(const void *ucontext);
 
 /* If the interrupted code is about to see EINTR from a wait that SA_RESTART does not cover
  * (nanosleep, poll, select, epoll_wait, semop …), lets it make the same call again. Only for a
- * handler whose signal has the highest number of those pending: the kernel delivers in ascending
- * order, so then no other handler is owed the EINTR. The arch_code_before bytes before the ip must
- * be readable. Signal-safe. */
-bool arch_restart(void *ucontext);
+ * handler whose `signal` has the highest number of those pending, and is blocked in no other
+ * handler: the kernel delivers in ascending order, so then no other one is owed the EINTR. The
+ * arch_code_before bytes before the ip must be readable. Signal-safe. */
+bool arch_restart(void *ucontext, int signal);
 
 /* If the interrupted code is about to see that a blocking write to a pipe, socket or terminal wrote
  * less than it was asked to, which without a signal does not happen, writes the rest. Blocks as the

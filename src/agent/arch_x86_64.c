@@ -42,6 +42,21 @@ static bool is_wait(uint32_t number)
     }
 }
 
+/* Whether the wait has the signal blocked by a mask of its own: then it was another that ended it,
+ * and ours came in when that one's handler returned. */
+static bool is_kept_out(uint32_t number, const greg_t *reg, int signal)
+{
+    uint64_t mask = 0, at = number == SYS_ppoll         ? (uint64_t)reg[REG_R10]
+                            : number == SYS_epoll_pwait ? (uint64_t)reg[REG_R8]
+                            : number == SYS_pselect6    ? (uint64_t)reg[REG_R9]
+                                                        : 0;
+    if (at && number == SYS_pselect6)
+        memcpy(&at, (const void *)(uintptr_t)at, sizeof at); /* a pair of address and size */
+    if (at)
+        memcpy(&mask, (const void *)(uintptr_t)at, sizeof mask);
+    return mask >> (signal - 1) & 1;
+}
+
 /* The number of the system call that the ip has just left, as glibc calls them: "mov $n, %eax;
  * syscall"; UINT32_MAX if it has not. */
 static uint32_t call_before(const uint8_t *code)
@@ -81,14 +96,14 @@ void arch_complete(void *ucontext)
     reg[REG_RAX] = (greg_t)done;
 }
 
-bool arch_restart(void *ucontext)
+bool arch_restart(void *ucontext, int signal)
 {
     ucontext_t *uc = ucontext;
     greg_t *reg = uc->uc_mcontext.gregs;
     if (reg[REG_RAX] != -EINTR)
         return false;
     uint32_t number = call_before((const uint8_t *)(uintptr_t)reg[REG_RIP]);
-    if (!is_wait(number))
+    if (!is_wait(number) || is_kept_out(number, reg, signal))
         return false;
     reg[REG_RAX] = number;
     reg[REG_RIP] -= 2;

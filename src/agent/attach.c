@@ -63,8 +63,10 @@ void attach_leave(void)
     uint32_t here = 2;
     if (!__atomic_compare_exchange_n(&state, &here, 3, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return;
-    got_unhook();
-    __atomic_store_n(&state, 0, __ATOMIC_RELEASE);
+    bool done = got_unhook();
+    if (done)
+        agent_settings.active = false; /* nor do children begin anything */
+    __atomic_store_n(&state, done ? 0 : 2, __ATOMIC_RELEASE);
 }
 
 static uint64_t hex(const char **at)

@@ -11,7 +11,7 @@
 
 extern bool attach_active; /* hooks are in GOTs, not in the order of libraries */
 
-void attach_leave(void);      /* signal-safe */
+void attach_leave(void);      /* from inside an allocation */
 void attach_after_load(void); /* more modules have come */
 
 /* The mapping around an address of a stack. Threads from before us have told nobody their stacks.

@@ -28,6 +28,8 @@ static const char *const names[] = {"malloc",
                                     "valloc",
                                     "pvalloc",
                                     "dlopen",
+                                    "prctl", /* the way into seccomp, with the next one */
+                                    "syscall",
                                     "mmap",
                                     "mmap64",
                                     "munmap",
@@ -63,8 +65,8 @@ struct slot {
     bool sealed; /* in a part that is read-only once relocated */
 };
 
-static uint64_t hook[NAMES];
-static struct slot *slots; /* never moved or freed */
+static uint64_t hook[NAMES], usual[NAMES]; /* ours; what the loader has for the name */
+static struct slot *slots;                 /* never moved or freed */
 static uint32_t slots_used, busy;
 
 struct tables {
@@ -114,32 +116,45 @@ static bool tables_find(const struct dl_phdr_info *info, struct tables *t)
     return t->symbols && t->strings;
 }
 
-static uint64_t hook_of(const struct tables *t, const ElfW(Rela) * r)
+/* Which of the names the relocation is for; NAMES: none, or it is not to be hooked. */
+static size_t name_of(const struct tables *t, const ElfW(Rela) * r)
 {
     uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info), symbol = (uint32_t)ELF64_R_SYM(r->r_info);
     if (!symbol || r->r_addend ||
         (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT && type != R_X86_64_64))
-        return 0;
+        return NAMES;
     const ElfW(Sym) *s = &t->symbols[symbol];
     const char *name = t->strings + s->st_name;
     /* What a module defines for itself it means to call. */
     if (s->st_shndx != SHN_UNDEF && type == R_X86_64_64)
-        return 0;
-    for (size_t i = 0; i < NAMES; i++)
-        if (strcmp(name, names[i]) == 0)
-            return hook[i];
-    return 0;
+        return NAMES;
+    size_t i = 0;
+    while (i < NAMES && strcmp(name, names[i]) != 0)
+        i++;
+    /* A pointer of the program's that began as this function may lead elsewhere by now. */
+    if (i < NAMES && type == R_X86_64_64 && *(const uint64_t *)(t->base + r->r_offset) != usual[i])
+        return NAMES;
+    return i;
 }
 
 static bool store(const struct slot *s, uint64_t value)
 {
     uint64_t page = (uint64_t)(uintptr_t)s->at & ~(PAGE - 1);
-    if (s->sealed && raw3(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE) != 0)
+    if (s->sealed && (agent_quiet || raw3(SYS_mprotect, page, PAGE, PROT_READ | PROT_WRITE) != 0))
         return false;
     __atomic_store_n(s->at, value, __ATOMIC_RELEASE);
     if (s->sealed)
         raw3(SYS_mprotect, page, PAGE, PROT_READ);
     return true;
+}
+
+/* Where a slot is kept: in the place of one of a module that lay here before, or in a new one. */
+static struct slot *slot_place(const uint64_t *at)
+{
+    for (uint32_t i = 0; i < slots_used; i++)
+        if (slots[i].at == at)
+            return &slots[i];
+    return slots_used < SLOTS ? &slots[slots_used] : NULL;
 }
 
 static void slot_hook(const struct tables *t, const ElfW(Rela) * r, uint64_t to)
@@ -148,18 +163,18 @@ static void slot_hook(const struct tables *t, const ElfW(Rela) * r, uint64_t to)
     uint64_t at = (uint64_t)(uintptr_t)s.at;
     s.sealed = at >= t->sealed_from && at < t->sealed_to;
     s.was = __atomic_load_n(s.at, __ATOMIC_ACQUIRE);
-    if (s.was == to || slots_used == SLOTS || !store(&s, to))
+    struct slot *place = s.was == to ? NULL : slot_place(s.at);
+    if (!place || !store(&s, to))
         return;
-    slots[slots_used] = s;
-    __atomic_store_n(&slots_used, slots_used + 1, __ATOMIC_RELEASE);
+    *place = s;
+    slots_used += place == &slots[slots_used];
 }
 
-static bool is_ours(const struct dl_phdr_info *info)
+static bool module_has(const struct dl_phdr_info *info, uint64_t address)
 {
-    uint64_t here = (uint64_t)(uintptr_t)&names;
     for (size_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        if (p->p_type == PT_LOAD && here - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
+        if (p->p_type == PT_LOAD && address - (info->dlpi_addr + p->p_vaddr) < p->p_memsz)
             return true;
     }
     return false;
@@ -171,14 +186,14 @@ static int module_hook(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     (void)context;
     /* The loader calls no allocator but through words of its own, and the vdso none at all. */
-    if (is_ours(info) || strstr(info->dlpi_name, "/ld-linux") ||
+    if (module_has(info, (uint64_t)(uintptr_t)&names) || strstr(info->dlpi_name, "/ld-linux") ||
         strstr(info->dlpi_name, "linux-vdso") || !tables_find(info, &t))
         return 0;
     for (int k = 0; k < 2; k++)
         for (size_t i = 0; t.relocations[k] && i < t.count[k]; i++) {
-            uint64_t to = hook_of(&t, &t.relocations[k][i]);
-            if (to)
-                slot_hook(&t, &t.relocations[k][i], to);
+            size_t name = name_of(&t, &t.relocations[k][i]);
+            if (name < NAMES && hook[name])
+                slot_hook(&t, &t.relocations[k][i], hook[name]);
         }
     return 0;
 }
@@ -193,8 +208,11 @@ static bool hooks_find(void)
     if (!dladdr1 || !dladdr1(&names, &info, (void **)&map, RTLD_DL_LINKMAP))
         return false;
     void *self = REAL(dlopen)(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-    for (size_t i = 0; self && i < NAMES; i++)
+    for (size_t i = 0; self && i < NAMES; i++) {
+        usual[i] = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, names[i]);
         hook[i] = (uint64_t)(uintptr_t)dlsym(self, names[i]);
+    }
+    dlerror(); /* for those that are not there */
     return self != NULL;
 }
 
@@ -214,13 +232,27 @@ bool got_hook(void)
     return done;
 }
 
-void got_unhook(void)
+/* Within the callback nobody can unload the module; slots of those that are gone are not touched.
+ */
+static int module_unhook(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    for (uint32_t i = 0; i < slots_used; i++) {
+        const struct slot *s = &slots[i];
+        if (module_has(info, (uint64_t)(uintptr_t)s->at) &&
+            __atomic_load_n(s->at, __ATOMIC_ACQUIRE) == s->hook)
+            store(s, s->was);
+    }
+    return 0;
+}
+
+bool got_unhook(void)
 {
     if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
-        return;
-    for (uint32_t i = 0; i < slots_used; i++)
-        if (__atomic_load_n(slots[i].at, __ATOMIC_ACQUIRE) == slots[i].hook)
-            store(&slots[i], slots[i].was);
+        return false;
+    dl_iterate_phdr(module_unhook, NULL);
     slots_used = 0;
     __atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+    return true;
 }

@@ -10,7 +10,8 @@
 /* Every module that is loaded now; again after more have come. False when nothing could be done.
  * Not for signal handlers. */
 bool got_hook(void);
-/* As it was. Signal-safe; may run while other threads are inside the hooks. */
-void got_unhook(void);
+/* As it was; may run while other threads are inside the hooks, and inside any allocation. False:
+ * somebody else is at the tables just now. */
+bool got_unhook(void);
 
 #endif

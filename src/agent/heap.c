@@ -81,8 +81,10 @@ static struct heap_thread *place_claim(void)
         if (t) {
             t->place = i;
             t->owner = i + 1;
-            if (i >= __atomic_load_n(&p->places, __ATOMIC_RELAXED))
-                __atomic_store_n(&p->places, i + 1, __ATOMIC_RELAXED);
+            uint32_t places = __atomic_load_n(&p->places, __ATOMIC_RELAXED);
+            while (i >= places && !__atomic_compare_exchange_n(&p->places, &places, i + 1, true,
+                                                               __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+                ;
         } else {
             __atomic_store_n(&p->claimed[i], 0, __ATOMIC_RELEASE);
         }
@@ -111,7 +113,7 @@ int64_t heap_untold(void)
     return sum;
 }
 
-/* What a thread starts with; `segment` last, it makes the place valid. */
+/* What a place starts with. */
 static void place_fill(struct heap_thread *t, uint32_t index)
 {
     struct heap_process *p = heap_process;
@@ -176,6 +178,7 @@ static struct heap_thread *thread_new(void)
     place_fill(t, index);
     slot_fill(t);
     __atomic_fetch_add(&h->threads_live, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&t->self, &agent_self, __ATOMIC_RELEASE);
     if (has_key)
         pthread_setspecific(end_key, t);
     return t;
@@ -185,12 +188,14 @@ static struct heap_thread *thread_new(void)
 static void on_thread_end(void *value)
 {
     struct heap_thread *t = value;
-    if (agent_self.heap != t || !t->segment)
-        return; /* forked since */
+    if (agent_self.heap != t || !heap_has_place(&agent_self))
+        return; /* forked since, or the session is over */
     if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(end_key, t) == 0)
         return;
-    agent_self.gate = GATE_LATE;
+    /* In this order: a signal may come in between. */
+    __atomic_store_n(&agent_self.gate, GATE_LATE, __ATOMIC_SEQ_CST);
     agent_self.heap = NULL;
+    __atomic_store_n(&t->self, NULL, __ATOMIC_RELAXED);
     heap_flush(t);
     t->slot->end = agent_now();
     if (!agent_quiet)
@@ -321,7 +326,7 @@ bool heap_restart(const struct heap_settings *settings, const char *tree)
     tree_map(tree);
     for (uint32_t i = 0; i < p->places; i++)
         if (heap_place(i))
-            heap_place(i)->segment = NULL;
+            heap_place(i)->self = NULL;
     memset(p->claimed, 0, sizeof p->claimed);
     memset(p->filter, 0, sizeof p->filter);
     memset(p->filter_count, 0, sizeof p->filter_count);

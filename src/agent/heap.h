@@ -65,8 +65,10 @@ struct heap_shape {
     struct unwind_trace trace; /* filled up to whole rounds */
 };
 
-/* A thread's private half, in pages that a fork wipes: `segment` is NULL in a child. */
+/* A thread's private half, in pages that a fork wipes. A thread that has one from before a fork, or
+ * of a session that is over, may find that it is another one's by now: `self` says whose it is. */
 struct heap_thread {
+    const struct agent_self *self; /* set last; NULL: nobody's */
     struct heap_header *segment;
     int64_t left; /* bytes to the next sample; exact mode: always negative */
     struct heap_cell *cells;
@@ -135,6 +137,12 @@ extern struct heap_settings heap_settings;
 extern uint32_t heap_pause; /* what a segment that is yet to be made starts as: enum heap_pause */
 extern struct heap_process *heap_process; /* NULL unless the heap is recorded */
 extern struct heap_tree *heap_tree;       /* never NULL then */
+
+/* Whether the thread has a place that is still its own. */
+INLINE bool heap_has_place(const struct agent_self *s)
+{
+    return s->heap && __atomic_load_n(&s->heap->self, __ATOMIC_RELAXED) == s;
+}
 
 /* The caller of a hook, as __builtin_frame_address(0) shows it. */
 struct heap_frame {

@@ -14,10 +14,11 @@
 
 /* The agent was left by longjmp or an exception from a handler: its frame is gone from the stack.
  * Only told apart on the thread's own stack, where addresses have an order. */
-static bool is_abandoned(const struct heap_thread *t, const struct heap_frame *caller)
+static bool is_abandoned(const struct agent_self *s, const struct heap_frame *caller)
 {
     uint64_t here = (uint64_t)(uintptr_t)caller;
-    return t && t->segment && t->busy_sp >= t->stack_low && t->busy_sp <= here &&
+    const struct heap_thread *t = s->heap;
+    return heap_has_place(s) && t->busy_sp >= t->stack_low && t->busy_sp <= here &&
            here < t->stack_end;
 }
 
@@ -44,11 +45,11 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
      * what we know, but what it allocates is no business of the program. Where the allocator is
      * part of the program, the two look alike, and the handler is the rarer. */
     if (pass.gate == GATE_REAL && !heap_own_active &&
-        (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) && s->heap && s->heap->segment) {
+        (bytes == PASS_FREE || !heap_real_is_inside(caller->ip)) && heap_has_place(s)) {
         pass.thread = s->heap;
         return pass;
     }
-    if (pass.gate == GATE_BUSY && is_abandoned(s->heap, caller)) {
+    if (pass.gate == GATE_BUSY && is_abandoned(s, caller)) {
         s->heap->inside = NULL;
         if (s->heap->held)
             heap_unlock(s->heap, s->heap->held);

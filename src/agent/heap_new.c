@@ -2,7 +2,9 @@
  * C++'s own functions. Those of libstdc++ call malloc and free, which are hooked; those that an
  * allocator brings (jemalloc, tcmalloc, mimalloc) go its own ways, so they are recorded here. A
  * program may load its first C++ library long after its start, and into a scope where RTLD_NEXT
- * does not look: then the usual libraries are asked by name.
+ * does not look: then the usual libraries are asked by name. All are looked up at once, at the
+ * start or by the first call: the loader's lock may be with a thread that waits for the one that
+ * calls (a constructor that waits for a thread), and a plain call would not want it.
  *
  * Names are mangled: nw new, na new[], dl delete, da delete[]; m a size, St11align_val_t an
  * alignment, RKSt9nothrow_t the one that returns NULL instead of throwing.
@@ -32,15 +34,14 @@ static any_function look_up(const char *name)
     return found;
 }
 
-/* The real function of a hook, once. There is one wherever there is a caller. */
-static inline any_function real_of(any_function *known, const char *name)
+static void look_up_all(void);
+
+/* The real function of a hook. There is one wherever there is a caller. */
+static inline any_function real_of(any_function *known)
 {
-    any_function f = __atomic_load_n(known, __ATOMIC_RELAXED);
-    if (likely(f != NULL))
-        return f;
-    f = look_up(name);
-    __atomic_store_n(known, f, __ATOMIC_RELAXED);
-    return f;
+    if (unlikely(!__atomic_load_n(known, __ATOMIC_RELAXED)))
+        look_up_all();
+    return __atomic_load_n(known, __ATOMIC_RELAXED);
 }
 
 static inline bool is_allocators(any_function f)
@@ -49,11 +50,11 @@ static inline bool is_allocators(any_function f)
 }
 
 #define NEW(name, parameters, arguments)                                                           \
+    static any_function known_##name;                                                              \
     EXPORT void *name parameters;                                                                  \
     EXPORT void *name parameters                                                                   \
     {                                                                                              \
-        static any_function known;                                                                 \
-        void *(*real)parameters = (void *(*)parameters)real_of(&known, #name);                     \
+        void *(*real)parameters = (void *(*)parameters)real_of(&known_##name);                     \
         if (unlikely(!real))                                                                       \
             return malloc(size);                                                                   \
         if (likely(!is_allocators((any_function)real)))                                            \
@@ -67,11 +68,11 @@ static inline bool is_allocators(any_function f)
     }
 
 #define DELETE(name, parameters, arguments)                                                        \
+    static any_function known_##name;                                                              \
     EXPORT void name parameters;                                                                   \
     EXPORT void name parameters                                                                    \
     {                                                                                              \
-        static any_function known;                                                                 \
-        void(*real) parameters = (void(*) parameters)real_of(&known, #name);                       \
+        void(*real) parameters = (void(*) parameters)real_of(&known_##name);                       \
         if (unlikely(!real)) {                                                                     \
             free(block);                                                                           \
             return;                                                                                \
@@ -105,3 +106,50 @@ DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t align, ANY),
        (block, align, nothrow))
 DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t align, ANY),
        (block, align, nothrow))
+
+static const struct {
+    const char *name;
+    any_function *known;
+} operators[] = {
+#define OPERATOR(name)                                                                             \
+    {                                                                                              \
+#name, &known_##name                                                                       \
+    }
+    OPERATOR(_Znwm),
+    OPERATOR(_Znam),
+    OPERATOR(_ZnwmRKSt9nothrow_t),
+    OPERATOR(_ZnamRKSt9nothrow_t),
+    OPERATOR(_ZnwmSt11align_val_t),
+    OPERATOR(_ZnamSt11align_val_t),
+    OPERATOR(_ZnwmSt11align_val_tRKSt9nothrow_t),
+    OPERATOR(_ZnamSt11align_val_tRKSt9nothrow_t),
+    OPERATOR(_ZdlPv),
+    OPERATOR(_ZdaPv),
+    OPERATOR(_ZdlPvm),
+    OPERATOR(_ZdaPvm),
+    OPERATOR(_ZdlPvRKSt9nothrow_t),
+    OPERATOR(_ZdaPvRKSt9nothrow_t),
+    OPERATOR(_ZdlPvSt11align_val_t),
+    OPERATOR(_ZdaPvSt11align_val_t),
+    OPERATOR(_ZdlPvmSt11align_val_t),
+    OPERATOR(_ZdaPvmSt11align_val_t),
+    OPERATOR(_ZdlPvSt11align_val_tRKSt9nothrow_t),
+    OPERATOR(_ZdaPvSt11align_val_tRKSt9nothrow_t),
+#undef OPERATOR
+};
+
+static void look_up_all(void)
+{
+    for (size_t i = 0; i < sizeof operators / sizeof *operators; i++)
+        if (!__atomic_load_n(operators[i].known, __ATOMIC_RELAXED))
+            __atomic_store_n(operators[i].known, look_up(operators[i].name), __ATOMIC_RELAXED);
+}
+
+/* There wherever C++ is; the loader has looked for it, which costs less than to ask it. */
+extern void __cxa_throw(void) __attribute__((weak));
+
+void heap_new_resolve(void)
+{
+    if (__cxa_throw)
+        look_up_all();
+}

@@ -36,7 +36,7 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes);
 static inline struct pass pass_begin(const struct heap_frame *caller, uint64_t bytes)
 {
     struct agent_self *s = &agent_self;
-    if (likely(s->gate == GATE_READY && s->heap->segment))
+    if (likely(s->gate == GATE_READY && s->heap->self == s))
         return (struct pass){.thread = s->heap, .gate = GATE_READY};
     return pass_slowly(caller, bytes);
 }

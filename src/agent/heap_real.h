@@ -28,6 +28,9 @@ extern struct heap_real heap_real;
 /* Whether the functions are there, looking them up if nobody did. False while that is under way. */
 bool heap_real_resolve(void);
 
+/* The same for C++'s functions, if there are any yet; see heap_new.c. */
+void heap_new_resolve(void);
+
 /* Whether calls of malloc go past us: the program itself defines it. */
 bool heap_real_is_passed_by(void);
 

@@ -79,8 +79,10 @@ EXPORT void *dlopen(const char *name, int mode)
         return REAL(dlopen)(name, mode);
     }
     void *handle = REAL(dlopen)(name, mode);
-    if (handle)
+    if (handle) {
         agent_after_load(handle);
+        dlerror(); /* what we looked for in vain is no failure of the program's */
+    }
     return handle;
 }
 

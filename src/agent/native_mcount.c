@@ -9,12 +9,12 @@
 
 bool native_begins(uint64_t function, uint64_t slot)
 {
-    struct trace_thread *t = agent_self.trace;
+    struct trace_thread *t = trace_own();
     if (!native_real_known)
         return true;
     if (!trace_settings.calls || native_busy)
         return false;
-    if (!t || !t->ring || !t->native)
+    if (!t || !t->native)
         return true;
     struct trace_entry *e = trace_find(function);
     uint32_t ended = native_ended(t->native, slot);

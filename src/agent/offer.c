@@ -37,7 +37,7 @@ uint32_t offer_phase(struct offer *o, int (*make)(void), enum session_reason rea
     phase = result == 0                                   ? AGENT_RUNNING
             : result == -EAGAIN && ++o->tries < TRIES_MAX ? AGENT_ABSENT
                                                           : AGENT_OFF;
-    if (phase == AGENT_OFF && result != -ECONNREFUSED)
+    if (phase == AGENT_OFF && result != -ECONNREFUSED && !agent_quiet)
         session_send(SESSION_REFUSED, reason, -result, -1);
     __atomic_store_n(&o->phase, phase, __ATOMIC_RELEASE);
     return phase;

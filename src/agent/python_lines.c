@@ -149,7 +149,7 @@ static void account(struct line_run *run, uint64_t now)
     if (run->segment != trace_process->segment)
         return;
     l->ticks += now - run->since;
-    if (h && h->segment) {
+    if (heap_has_place(&agent_self)) {
         int64_t high = high_of(run, h);
         l->allocated += h->taken - run->taken;
         l->freed += h->given - run->given;
@@ -169,7 +169,7 @@ static void account(struct line_run *run, uint64_t now)
 static void start(struct line_run *run)
 {
     struct heap_thread *h = agent_self.heap;
-    if (h && h->segment) {
+    if (heap_has_place(&agent_self)) {
         if (run->outer && h->high > run->outer->seen)
             run->outer->seen = h->high;
         run->taken = h->taken;
@@ -215,7 +215,7 @@ static void take_from_outer(const struct line_run *run, uint64_t now)
     if (!o || o->set != run->set || !run->begun || run->segment != trace_process->segment)
         return;
     o->since += now - run->begin;
-    if (h && h->segment) {
+    if (heap_has_place(&agent_self)) {
         o->taken += h->taken - run->begin_taken;
         o->given += h->given - run->begin_given;
         o->allocations += h->slot->allocations - run->begin_allocations;

@@ -69,8 +69,8 @@ static int on_line(void *self, void *frame, int what, void *argument)
 {
     (void)self;
     (void)argument;
-    struct trace_thread *t = agent_self.trace;
-    if (what != ON_LINE || !t || !t->ring || !t->lines)
+    struct trace_thread *t = trace_own();
+    if (what != ON_LINE || !t || !t->lines)
         return 0;
     int32_t line;
     memcpy(&line, (char *)frame + layout.line, sizeof line);

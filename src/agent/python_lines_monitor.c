@@ -101,8 +101,8 @@ static void *on_unwind(void *self, void *const *arguments, int64_t count)
 {
     (void)self;
     (void)count;
-    struct trace_thread *t = agent_self.trace;
-    if (t && t->ring && t->lines)
+    struct trace_thread *t = trace_own();
+    if (t && t->lines)
         pop((uint64_t)(uintptr_t)arguments[0]);
     return python_api.none;
 }
@@ -121,8 +121,8 @@ static void *on_line(void *self, void *const *arguments, int64_t count)
 {
     (void)self;
     (void)count;
-    struct trace_thread *t = agent_self.trace;
-    if (t && t->ring && t->lines && t->lines->set->code == (uint64_t)(uintptr_t)arguments[0])
+    struct trace_thread *t = trace_own();
+    if (t && t->lines && t->lines->set->code == (uint64_t)(uintptr_t)arguments[0])
         line_begin(t->lines, (int32_t)python_api.as_long(arguments[1]));
     return python_api.none;
 }
@@ -132,7 +132,7 @@ static void *on_jump(void *self, void *const *arguments, int64_t count)
 {
     (void)self;
     (void)count;
-    struct trace_thread *t = agent_self.trace;
+    struct trace_thread *t = trace_own();
     long from = python_api.as_long(arguments[1]), to = python_api.as_long(arguments[2]);
     if (to > from)
         return disable;
@@ -140,7 +140,7 @@ static void *on_jump(void *self, void *const *arguments, int64_t count)
     int there = python_api.line_of(arguments[0], (int)to);
     if (here != there)
         return disable;
-    if (t && t->ring && t->lines && t->lines->set->code == (uint64_t)(uintptr_t)arguments[0])
+    if (t && t->lines && t->lines->set->code == (uint64_t)(uintptr_t)arguments[0])
         line_begin(t->lines, there);
     return python_api.none;
 }

@@ -120,7 +120,7 @@ static void restart(void *ucontext)
     struct unwind_module code;
     uint64_t ip = arch_ip(ucontext);
     if (agent_settings.signal == SIGRTMAX && unwind_map_find(&agent_map, ip, &code) &&
-        ip - code.start >= arch_code_before && !arch_restart(ucontext) && !agent_quiet)
+        ip - code.start >= arch_code_before && !arch_restart(ucontext, SIGRTMAX) && !agent_quiet)
         arch_complete(ucontext);
 }
 

@@ -10,41 +10,29 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 
-EXPORT int sigaction(int signal, const struct sigaction *act, struct sigaction *old)
+/* Signals whose handlers would have blocked ours, by number. If they did, a sample that came due in
+ * one would wait for its end, and come in where a wait is about to fail with EINTR for its sake: it
+ * would be taken for our doing (arch_restart). */
+static uint64_t masking;
+
+static uint64_t bit(int signal)
 {
-    if (!__sigaction)
-        return REAL(sigaction)(signal, act, old);
-    if (!signals_is_ours(signal)) {
-        int result = __sigaction(signal, signals_guarded(signal, act), old);
-        signals_unguarded(result == 0 ? old : NULL);
-        return result;
-    }
-    if (act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN) {
-        signals_cede();
-        return __sigaction(signal, act, old);
-    }
-    struct sigaction was = signals_believed(act);
-    if (old)
-        *old = was;
-    return 0;
+    return signal > 0 && signal <= 64 ? 1ull << (signal - 1) : 0;
 }
 
-EXPORT sighandler_t hook_signal(int, sighandler_t) __asm__("signal");
-
-EXPORT sighandler_t hook_signal(int number, sighandler_t handler)
+/* The program wants our signal; its handlers that meant to block it do so from now on. */
+static void cede(void)
 {
-    if (number == SIGIO && handler != SIG_ERR) {
-        struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
-        return sigaction(number, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
+    int ours = agent_settings.signal;
+    uint64_t were = __atomic_exchange_n(&masking, 0, __ATOMIC_ACQ_REL);
+    for (int s = 1; s <= 64; s++) {
+        struct sigaction now;
+        if (!(were & bit(s)) || s == ours || __sigaction(s, NULL, &now) != 0)
+            continue;
+        sigaddset(&now.sa_mask, ours);
+        __sigaction(s, &now, NULL);
     }
-    if (!signals_is_ours(number) || handler == SIG_ERR)
-        return REAL(signal)(number, handler);
-    if (handler != SIG_DFL && handler != SIG_IGN) {
-        signals_cede();
-        return REAL(signal)(number, handler);
-    }
-    struct sigaction now = {.sa_handler = handler};
-    return signals_believed(&now).sa_handler;
+    signals_cede();
 }
 
 static bool holds_ours(const sigset_t *set)
@@ -67,12 +55,72 @@ static const sigset_t *strip(const sigset_t *set, sigset_t *without)
     if (!holds_ours(set) || !signals_is_ours(agent_settings.signal))
         return set;
     if (is_meant(set)) {
-        signals_cede();
+        cede();
         return set;
     }
     *without = *set;
     sigdelset(without, agent_settings.signal);
     return without;
+}
+
+/* The program's dealings with a signal that is not ours. */
+static int set_other(int signal, const struct sigaction *act, struct sigaction *old)
+{
+    struct sigaction open;
+    sigset_t without;
+    bool was = __atomic_load_n(&masking, __ATOMIC_ACQUIRE) & bit(signal), is = false;
+    act = signals_guarded(signal, act);
+    if (act && strip(&act->sa_mask, &without) == &without) {
+        open = *act;
+        open.sa_mask = without;
+        act = &open;
+        is = true;
+    }
+    int result = __sigaction(signal, act, old);
+    if (result != 0)
+        return result;
+    signals_unguarded(old);
+    if (was && old)
+        sigaddset(&old->sa_mask, agent_settings.signal);
+    if (act && is)
+        __atomic_fetch_or(&masking, bit(signal), __ATOMIC_ACQ_REL);
+    else if (act && was && signals_is_ours(agent_settings.signal))
+        __atomic_fetch_and(&masking, ~bit(signal), __ATOMIC_ACQ_REL);
+    return 0;
+}
+
+EXPORT int sigaction(int signal, const struct sigaction *act, struct sigaction *old)
+{
+    if (!__sigaction)
+        return REAL(sigaction)(signal, act, old);
+    if (!signals_is_ours(signal))
+        return set_other(signal, act, old);
+    if (act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN) {
+        cede();
+        return __sigaction(signal, act, old);
+    }
+    struct sigaction was = signals_believed(act);
+    if (old)
+        *old = was;
+    return 0;
+}
+
+EXPORT sighandler_t hook_signal(int, sighandler_t) __asm__("signal");
+
+EXPORT sighandler_t hook_signal(int number, sighandler_t handler)
+{
+    if (number == SIGIO && handler != SIG_ERR) {
+        struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
+        return sigaction(number, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
+    }
+    if (!signals_is_ours(number) || handler == SIG_ERR)
+        return REAL(signal)(number, handler);
+    if (handler != SIG_DFL && handler != SIG_IGN) {
+        cede();
+        return REAL(signal)(number, handler);
+    }
+    struct sigaction now = {.sa_handler = handler};
+    return signals_believed(&now).sa_handler;
 }
 
 static int change_mask(int how, const sigset_t *set, sigset_t *old)

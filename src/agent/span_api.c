@@ -62,8 +62,9 @@ void sonde_mark(const char *name)
 {
     say(TRACE_MARK, name);
     /* What was allocated before it is told from what comes after: the collector looks now. */
-    if (heap_process && heap_process->segment && agent_self.trace)
-        trace_await(agent_self.trace);
+    struct trace_thread *t = trace_own();
+    if (heap_process && heap_process->segment && t)
+        trace_await(t);
 }
 
 void sonde_counter(const char *name, int64_t value)
@@ -78,7 +79,7 @@ void sonde_counter(const char *name, int64_t value)
 int sonde_memory(int64_t *held, int64_t *high, int reset)
 {
     struct heap_thread *h = agent_self.heap;
-    if (!h || !h->segment || heap_settings.mode != HEAP_EXACT)
+    if (!heap_has_place(&agent_self) || heap_settings.mode != HEAP_EXACT)
         return -1;
     *held = (int64_t)(h->taken - h->given);
     *high = h->high;

@@ -2,6 +2,7 @@
  * The constructor. Without a session in the environment it returns at once and everything here
  * stays inert for good. It never waits: a collector that is not there is no reason to be late.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include "agent/attach.h"
 #include "agent/fork.h"
 #include "agent/heap.h"
+#include "agent/heap_real.h"
 #include "agent/modules.h"
 #include "agent/publish.h"
 #include "agent/python.h"
@@ -302,13 +304,14 @@ __attribute__((constructor)) static void agent_start(int argc, char **argv, char
     if (!gnu_get_libc_version)
         return;
     environment = environ ? environ : envp;
-    if (!settings_read()) {
-        if (alone_read(variable))
-            begin_alone();
-        return;
+    heap_new_resolve();
+    if (settings_read()) {
+        python_look(NULL);
+        begin_or_wait();
+    } else if (alone_read(variable)) {
+        begin_alone();
     }
-    python_look(NULL);
-    begin_or_wait();
+    dlerror(); /* what was looked for in vain is no failure of the program's */
 }
 
 bool agent_begin_late(void)

@@ -105,6 +105,7 @@ static void place_fill(struct trace_thread *t, struct trace_slot *s, uint32_t in
                      __ATOMIC_RELEASE);
     slots_used_raise(p->segment, index + 1);
     __atomic_store_n(&s->state, SLOT_LIVE, __ATOMIC_RELEASE);
+    __atomic_store_n(&t->self, &agent_self, __ATOMIC_RELEASE);
 }
 
 static struct trace_thread *place_claim(void)
@@ -148,9 +149,10 @@ struct trace_thread *trace_enter(void)
 static void on_thread_end(void *value)
 {
     struct trace_thread *t = value;
-    if (agent_self.trace != t || !t->ring)
-        return; /* forked since */
+    if (trace_own() != t)
+        return; /* forked since, or the session is over */
     agent_self.trace = NULL;
+    t->self = NULL;
     t->slot->lost += t->lost;
     t->slot->end = agent_now();
     __atomic_store_n(&t->slot->state, SLOT_ENDED, __ATOMIC_RELEASE);
@@ -199,7 +201,7 @@ static bool is_read(struct trace_thread *t)
 void trace_await(struct trace_thread *t)
 {
     int saved = errno;
-    if (t->ring && !is_read(t))
+    if (!is_read(t))
         wait_until(t, is_read);
     errno = saved;
 }
@@ -264,6 +266,7 @@ void trace_stop(void)
         t->slot->end = agent_now();
         __atomic_store_n(&t->slot->state, SLOT_ENDED, __ATOMIC_RELEASE);
         t->lines = NULL;
+        t->self = NULL;
         __atomic_store_n(&t->ring, NULL, __ATOMIC_RELEASE);
     }
     __atomic_store_n(&p->offer.phase, AGENT_OFF, __ATOMIC_RELEASE);

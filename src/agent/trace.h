@@ -31,11 +31,13 @@
 #define TRACE_LINES (1u << 17)
 #define TRACE_RESERVE 8 /* words of a ring kept for what must be said of others */
 
-/* A thread's private half, in pages that a fork wipes: `ring` is NULL in a child. */
+/* A thread's private half, in pages that a fork wipes. A thread that has one from before a fork, or
+ * of a session that is over, may find that it is another one's by now: `self` says whose it is. */
 struct trace_thread {
-    uint64_t *ring;
-    uint64_t mask, head, limit; /* words written; where room ends as far as is known */
-    uint64_t last;              /* ticks at the latest word */
+    const struct agent_self *self; /* set last; NULL: nobody's */
+    uint64_t *ring;                /* NULL: the place is free */
+    uint64_t mask, head, limit;    /* words written; where room ends as far as is known */
+    uint64_t last;                 /* ticks at the latest word */
     struct trace_slot *slot;
     uint64_t lost;                       /* words since the latest one that was written */
     uint32_t depth;                      /* calls that are open, with a limit alone */
@@ -143,10 +145,17 @@ static inline uint64_t trace_now(void)
     return trace_settings.tsc ? arch_ticks() : agent_now();
 }
 
-static inline struct trace_thread *trace_self(void)
+/* The calling thread's place, if it has one already; else NULL. */
+static inline struct trace_thread *trace_own(void)
 {
     struct trace_thread *t = agent_self.trace;
-    return __builtin_expect(t && t->ring, 1) ? t : trace_enter();
+    return __builtin_expect(t && t->self == &agent_self, 1) ? t : NULL;
+}
+
+static inline struct trace_thread *trace_self(void)
+{
+    struct trace_thread *t = trace_own();
+    return __builtin_expect(t != NULL, 1) ? t : trace_enter();
 }
 
 static inline void trace_put(struct trace_thread *t, enum trace_word kind, uint32_t id)

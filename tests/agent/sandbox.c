@@ -81,15 +81,19 @@ int main(int argc, char **argv)
         printf("%d\n", reap(pid));
     } else if (!strcmp(mode, "before")) {
         pthread_t thread;
+        void *volatile early = malloc(10);
         filter(most, sizeof most / sizeof *most, 0);
         pid_t pid = fork();
         if (pid == 0) {
+            void *volatile block = malloc(1000);
             busy(50000);
+            free(block);
             _exit(7);
         }
         printf("%d\n", reap(pid));
         pthread_create(&thread, NULL, worker, NULL);
         pthread_join(thread, NULL);
+        free(early);
     } else if (!strcmp(mode, "exec")) {
         filter(most, sizeof most / sizeof *most, 1);
         execl("/proc/self/exe", "sandbox", "inside", NULL);

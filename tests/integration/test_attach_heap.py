@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from runs import run
+from runs import run, wait_until
 
 
 @pytest.fixture
@@ -80,6 +81,26 @@ def test_hooks_are_gone_afterwards(attach, started, target):
             for i in range(0, len(part) - 7, 8):
                 word = int.from_bytes(part[i:i + 8], "little")
                 assert not any(a <= word < b for a, b in ours)
+    assert p.wait(timeout=60) == 7
+
+
+@pytest.mark.parametrize("change", ["unload", "sandbox"])
+def test_what_changes_meanwhile(sonde_path, environment, started, target, tmp_path, change):
+    """A library goes with its table of functions in it; a filter forbids what the agent does."""
+    library = [target("brought.so")] if change == "unload" else []
+    p = started([target("changes"), change, *library])
+    assert p.stdout.readline() == "ready\n"
+    with subprocess.Popen([sonde_path, "attach", "--heap", "-q", "-f", "-o", tmp_path / "x.sonde",
+                           str(p.pid)], env=environment) as recorder:
+        wait_until(lambda: pathlib.Path(f"/proc/{p.pid}/maps").read_text().count("memfd:sonde") > 1)
+        time.sleep(0.3)
+        p.send_signal(signal.SIGUSR1)
+        assert p.stdout.readline() == "changed\n"
+        time.sleep(0.3)
+        recorder.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    p.send_signal(signal.SIGTERM)
+    assert p.stdout.read() == "done\n"
     assert p.wait(timeout=60) == 7
 
 

@@ -142,6 +142,13 @@ def test_a_child_inherits(watch, target):
     assert (parent["unknown_frees"], child["unknown_frees"]) == (0, 1000)
 
 
+def test_a_child_in_a_sandbox(watch, build):
+    """Not even that its heap cannot be recorded is said: that takes system calls."""
+    done, heaps = watch.compare([build / "tests/agent/sandbox", "before"])
+    assert done.stdout.startswith(f"{7 << 8}\n")
+    assert len(heaps.processes) == 1
+
+
 def test_handlers_that_allocate(watch, target):
     _, heaps = watch.compare([target("heap"), "handler"])
     process, = heaps.processes
