@@ -18,9 +18,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/vector.h"
-#include "profile/profile.h"
 #include "symbol/answer_wire.h"
 #include "symbol/child.h"
+#include "symbol/symbol_internal.h"
 
 #define WORKERS_MAX 4
 #define WALL_SECONDS 120
@@ -87,8 +87,7 @@ static void emit_once(struct pool *p, size_t module, size_t index,
     if (p->seen[module][index])
         return;
     p->seen[module][index] = 1;
-    p->result[module].resolved += !profile_name_is_place(location->function);
-    p->result[module].with_lines += location->file && location->line;
+    result_count(&p->result[module], location);
     p->sink->emit(p->sink->context, module, index, location, n);
 }
 

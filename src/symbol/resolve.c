@@ -167,6 +167,14 @@ static void complete(struct module *m, struct demangled *d, struct symbol_locati
         l->linkage = l->function;
 }
 
+void result_count(struct symbol_result *r, const struct symbol_location *innermost)
+{
+    bool placed = profile_name_is_place(innermost->function);
+    r->placed += placed;
+    r->resolved += !placed;
+    r->with_lines += innermost->file && innermost->line;
+}
+
 static void hand_out(struct module *m, const struct symbol_sink *sink)
 {
     struct demangled d = {0};
@@ -176,8 +184,7 @@ static void hand_out(struct module *m, const struct symbol_sink *sink)
             continue;
         for (uint32_t k = 0; k < answer->n; k++)
             complete(m, &d, &answer->location[k]);
-        m->result->resolved += !profile_name_is_place(answer->location->function);
-        m->result->with_lines += answer->location->file && answer->location->line;
+        result_count(m->result, answer->location);
         sink->emit(sink->context, 0, i, answer->location, answer->n);
     }
     map_release(&d.by_linkage);

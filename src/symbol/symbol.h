@@ -108,7 +108,8 @@ enum symbol_status {
 
 struct symbol_result {
     enum symbol_status status;
-    size_t resolved; /* addresses that were emitted with names, not only with places of functions */
+    size_t resolved;   /* addresses that were emitted with names, */
+    size_t placed;     /* and with the place of their function alone */
     size_t with_lines; /* of these, with file and line */
     char note[240];    /* one sentence for the user; empty for FULL and NONE */
     char source[240];  /* the file that most answers came from; empty if none */

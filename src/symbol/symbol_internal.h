@@ -92,6 +92,9 @@ void module_credit(struct module *m, const char *path);
 void module_set_status(struct module *m, enum symbol_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Counts an address that is handed out. */
+void result_count(struct symbol_result *r, const struct symbol_location *innermost);
+
 /* Names what is open from one of an image's tables; 0 if that table has no symbols of code. */
 size_t symtab_resolve(struct module *m, const struct image *image, const char *section);
 
