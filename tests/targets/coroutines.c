@@ -1,6 +1,7 @@
 /*
  * T25. coroutines [COUNT]: two coroutines on stacks of their own take turns, each working 50 %, and
- * one long jump out of ten frames a turn.
+ * one long jump out of ten frames a turn. Turns differ in length, so as not to keep step with a
+ * clock.
  */
 #include <setjmp.h>
 #include <ucontext.h>
@@ -10,7 +11,7 @@
 static ucontext_t home, ping, pong;
 static char stacks[2][64 << 10] __attribute__((aligned(16)));
 static jmp_buf out;
-static uint64_t count, results[2];
+static uint64_t count, turn, results[2];
 
 KEPT void leave(int depth)
 {
@@ -20,14 +21,19 @@ KEPT void leave(int depth)
     results[0]++;
 }
 
+static uint64_t length(void)
+{
+    return 300 + turn * 137 % 400;
+}
+
 KEPT uint64_t in_ping(uint64_t seed)
 {
-    return work(seed, 500);
+    return work(seed, length());
 }
 
 KEPT uint64_t in_pong(uint64_t seed)
 {
-    return work(seed, 500);
+    return work(seed, length());
 }
 
 KEPT void jump_out(void)
@@ -38,7 +44,7 @@ KEPT void jump_out(void)
 
 static void run_ping(void)
 {
-    for (uint64_t i = 0; i < count; i++) {
+    for (turn = 0; turn < count; turn++) {
         results[0] = in_ping(results[0]);
         jump_out();
         swapcontext(&ping, &pong);
