@@ -16,6 +16,13 @@
 #define BUSY_MS 2000 /* for another program to let go of the file; then there is the journal */
 #define STEPS_BETWEEN_LOOKS 100000 /* of SQLite's machine: some milliseconds */
 
+/* Found by a number made of both texts: an index of those themselves is thrice the size, and where
+ * names are new, all of it is written anew with every few thousand. */
+#define NODES                                                                                      \
+    "CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, executable TEXT NOT NULL,"          \
+    " name TEXT NOT NULL, hash INTEGER NOT NULL);"                                                 \
+    "CREATE INDEX IF NOT EXISTS nodes_hash ON nodes (hash);"
+
 static const char schema[] =
     "PRAGMA journal_mode = WAL;"
     "PRAGMA synchronous = FULL;"
@@ -26,9 +33,7 @@ static const char schema[] =
     " created INTEGER NOT NULL, updated INTEGER NOT NULL, batches INTEGER NOT NULL);"
     "CREATE TABLE IF NOT EXISTS keys (job INTEGER NOT NULL, key TEXT NOT NULL,"
     " time INTEGER NOT NULL, PRIMARY KEY (job, key)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);"
-    "CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, executable TEXT NOT NULL,"
-    " name TEXT NOT NULL, UNIQUE (name, executable));"
+    "CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);" NODES
     "CREATE TABLE IF NOT EXISTS counts (job INTEGER NOT NULL, kind INTEGER NOT NULL,"
     " event INTEGER NOT NULL, day INTEGER NOT NULL, node INTEGER NOT NULL,"
     " value INTEGER NOT NULL, PRIMARY KEY (job, kind, event, day, node)) WITHOUT ROWID;"
@@ -48,12 +53,18 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS recordings (job INTEGER NOT NULL, key TEXT NOT NULL,"
     " name TEXT NOT NULL, host TEXT NOT NULL, time INTEGER NOT NULL, size INTEGER NOT NULL,"
     " data BLOB NOT NULL, PRIMARY KEY (job, key));"
-    "PRAGMA user_version = 2;";
+    "PRAGMA user_version = 3;";
 
 /* Files of before there were sets: what is there already is read whole until it grows. */
-static const char upgrade[] =
+static const char upgrade_sets[] =
     "INSERT OR IGNORE INTO sets SELECT job, kind, event, day, count(*), 0, -1 FROM counts"
     " GROUP BY job, kind, event, day;";
+
+/* Files of before nodes had a hash. */
+static const char upgrade_nodes[] =
+    "BEGIN IMMEDIATE; ALTER TABLE nodes RENAME TO nodes_before;" NODES
+    "INSERT INTO nodes SELECT id, executable, name, sonde_hash(executable, name) FROM nodes_before;"
+    "DROP TABLE nodes_before; PRAGMA user_version = 3; COMMIT";
 
 /* A sum that would not fit stays at 2^62: it is wrong, but a number. */
 #define SUM " DO UPDATE SET value = min(value + excluded.value, 4611686018427387904)"
@@ -81,11 +92,11 @@ static const char *const sql[SQL_STATEMENTS] = {
     [SQL_JOB_REMOVE] = "DELETE FROM jobs WHERE id = ?1",
     [SQL_KEY_PUT] = "INSERT INTO keys VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
     [SQL_KEY_LIST] = "SELECT key, time FROM keys WHERE job = ?1",
-    [SQL_EVENT_PUT] = "INSERT INTO events (name) VALUES (?1) ON CONFLICT DO NOTHING",
+    [SQL_EVENT_PUT] = "INSERT INTO events (name) VALUES (?1)",
     [SQL_EVENT_GET] = "SELECT id FROM events WHERE name = ?1",
-    [SQL_NODE_PUT] = "INSERT INTO nodes (executable, name) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    [SQL_NODE_PUT] = "INSERT INTO nodes (executable, name, hash) VALUES (?1, ?2, ?3)",
     [SQL_NODE_NAME] = "SELECT executable, name FROM nodes WHERE id = ?1",
-    [SQL_NODE_GET] = "SELECT id FROM nodes WHERE name = ?2 AND executable = ?1",
+    [SQL_NODE_GET] = "SELECT id FROM nodes WHERE hash = ?3 AND name = ?2 AND executable = ?1",
     [SQL_COUNT_ADD] = "INSERT INTO counts VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
                       " ON CONFLICT (job, kind, event, day, node)" NOTED_SUM,
     [SQL_COUNT_GET] = "SELECT value FROM counts" OF_SET " AND node = ?5",
@@ -227,7 +238,11 @@ static bool has(struct sqlite_store *s, const char *query)
 static int make_tables(struct sqlite_store *s, struct error *err)
 {
     bool old = has(s, "SELECT batches FROM jobs LIMIT 1");
-    if (has(s, "SELECT floor FROM sets LIMIT 1"))
+    bool with_sets = has(s, "SELECT floor FROM sets LIMIT 1");
+    if (old && !has(s, "SELECT hash FROM nodes LIMIT 1") &&
+        sqlite3_exec(s->db, upgrade_nodes, NULL, NULL, NULL))
+        return sqlite_fault(s, "bring the tables up to date", err);
+    if (with_sets)
         return sqlite3_exec(s->db,
                             "PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;"
                             "PRAGMA journal_size_limit = 67108864;",
@@ -235,9 +250,17 @@ static int make_tables(struct sqlite_store *s, struct error *err)
                    ? sqlite_fault(s, "open the tables", err)
                    : 0;
     if (sqlite3_exec(s->db, schema, NULL, NULL, NULL) ||
-        (old && sqlite3_exec(s->db, upgrade, NULL, NULL, NULL)))
+        (old && sqlite3_exec(s->db, upgrade_sets, NULL, NULL, NULL)))
         return sqlite_fault(s, "make the tables", err);
     return 0;
+}
+
+static void hash(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    (void)count;
+    const char *executable = (const char *)sqlite3_value_text(values[0]);
+    const char *name = (const char *)sqlite3_value_text(values[1]);
+    sqlite3_result_int64(context, sqlite_hash(executable ? executable : "", name ? name : ""));
 }
 
 /* A sum as it is, and a note of it: how a row that is added to tells what it has become. */
@@ -277,6 +300,9 @@ static int open_store(const char *url, struct store **out, struct error *err)
     if (!code)
         code = sqlite3_create_function(s->db, "sonde_note", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
                                        note, NULL, NULL);
+    if (!code)
+        code = sqlite3_create_function(s->db, "sonde_hash", 2, SQLITE_UTF8 | SQLITE_DIRECTONLY, s,
+                                       hash, NULL, NULL);
     if (!code) {
         sqlite3_busy_timeout(s->db, BUSY_MS);
         sqlite3_progress_handler(s->db, STEPS_BETWEEN_LOOKS, is_unwanted, s);

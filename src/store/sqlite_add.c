@@ -16,6 +16,17 @@ void sqlite_forget_names(struct sqlite_store *s)
     s->node_cap = 0;
 }
 
+/* FNV-1a, with the end of the first text between the two. */
+int64_t sqlite_hash(const char *executable, const char *name)
+{
+    uint32_t h = 2166136261u;
+    for (; *executable; executable++)
+        h = (h ^ (unsigned char)*executable) * 16777619u;
+    for (h *= 16777619u; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
 static sqlite3_stmt *with_name(struct sqlite_store *s, enum sqlite_statement which,
                                const char *first, const char *second, struct error *err)
 {
@@ -23,8 +34,10 @@ static sqlite3_stmt *with_name(struct sqlite_store *s, enum sqlite_statement whi
     if (!st)
         return NULL;
     sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
-    if (second)
+    if (second) {
         sqlite3_bind_text(st, 2, second, -1, SQLITE_STATIC);
+        sqlite3_bind_int64(st, 3, sqlite_hash(first, second));
+    }
     return st;
 }
 
@@ -41,34 +54,17 @@ static int find_name(struct sqlite_store *s, enum sqlite_statement get, const ch
     return rc;
 }
 
-/* 1 if it was put there, 0 if it is there already. */
-static int put_name(struct sqlite_store *s, enum sqlite_statement put, const char *first,
-                    const char *second, int64_t *id, struct error *err)
-{
-    sqlite3_stmt *st = with_name(s, put, first, second, err);
-    int rc = st ? sqlite_step(s, st, "keep a name", err) : err->fault;
-    if (rc)
-        return rc;
-    *id = sqlite3_last_insert_rowid(s->db);
-    return sqlite3_changes(s->db) > 0;
-}
-
-/* New names come together, and so do known ones: what the last one was is tried first. */
+/* Nobody else writes meanwhile: what is not there now is not there when it is put. */
 static int number_of(struct sqlite_store *s, enum sqlite_statement get, enum sqlite_statement put,
                      const char *first, const char *second, int64_t *id, struct error *err)
 {
-    int rc = s->mostly_new ? 0 : find_name(s, get, first, second, id, err);
+    int rc = find_name(s, get, first, second, id, err);
     if (rc)
         return rc < 0 ? rc : 0;
-    rc = put_name(s, put, first, second, id, err);
-    s->mostly_new = rc == 1;
-    if (rc)
-        return rc < 0 ? rc : 0;
-    rc = find_name(s, get, first, second, id, err);
-    if (rc == 0)
-        return error_set(err, FAULT_INPUT, "%s neither has nor takes the name '%s': it is damaged",
-                         s->path, first);
-    return rc < 0 ? rc : 0;
+    sqlite3_stmt *st = with_name(s, put, first, second, err);
+    rc = st ? sqlite_step(s, st, "keep a name", err) : err->fault;
+    *id = sqlite3_last_insert_rowid(s->db);
+    return rc;
 }
 
 /* Remembers what the file says, by a text that no other name has. */

@@ -67,8 +67,7 @@ struct sqlite_store {
     int64_t *node_id; /* by index of `names` */
     size_t node_cap;
     struct text scratch;
-    bool mostly_new; /* the last name that was not remembered was not in the file either */
-    int64_t noted;   /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
+    int64_t noted; /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
 };
 
 #define SQLITE_NOTHING_NOTED (-1)
@@ -89,6 +88,8 @@ int sqlite_job_get(struct store *s, uint32_t id, struct job *out, struct error *
 int sqlite_add(struct store *s, struct batch *const *batches, size_t count,
                struct store_outcome *outcomes, struct error *err);
 void sqlite_forget_names(struct sqlite_store *s);
+/* What a node is found by in the file, where it stands: it stays as it is. 32 bits. */
+int64_t sqlite_hash(const char *executable, const char *name);
 
 /* Counts of one event, kind and day; see sqlite_top.c. */
 struct sqlite_set {

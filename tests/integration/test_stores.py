@@ -1,6 +1,7 @@
 """One suite for every store of jobs, on the real engines; what is of an engine's own after that."""
 
 import os
+import sqlite3
 import subprocess
 import threading
 import time
@@ -219,3 +220,34 @@ def test_cluster_failover(serve, started_engine):
     for number in range(60):
         assert server.push(2001, f"k{number}", {"f": 1})["duplicate"]
     assert server.value(2001, "f") == sent
+
+
+OLD_NODES = """
+DROP INDEX nodes_hash;
+CREATE TABLE old (id INTEGER PRIMARY KEY, executable TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (name, executable));
+INSERT INTO old SELECT id, executable, name FROM nodes;
+DROP TABLE nodes;
+ALTER TABLE old RENAME TO nodes;
+PRAGMA user_version = 2;
+"""
+
+
+def test_a_file_of_an_older_version_is_brought_up_to_date(serve):
+    """Functions that are in it are found again: what comes now is added to what they have."""
+    counts = {f"f{number}": number + 1 for number in range(50)}
+    first = serve("--quiet")
+    first.ask("/api/jobs", {"id": 2001})
+    first.push(2001, "before", counts)
+    first.kill()
+    path = first.folder / "data/jobs.db"
+    file = sqlite3.connect(path, isolation_level=None)
+    file.executescript(OLD_NODES)
+    file.close()
+    second = serve("--quiet", store=f"sqlite:{path}")
+    second.push(2001, "after", counts)
+    rows = second.ask("/api/jobs/2001/profile")["rows"]
+    second.kill()
+    assert {row["function"]: row["values"][0] for row in rows} == {name: 2 * value for name, value in counts.items()}
+    file = sqlite3.connect(path)
+    assert file.execute("SELECT count(*) FROM nodes").fetchone() == (50,)
+    assert file.execute("PRAGMA user_version").fetchone() == (3,)
