@@ -12,6 +12,7 @@ export const STRIP = 16;
 export const BOX = 15;
 /** Between the parts of a track. */
 export const ROOM = 4;
+const RUN = 8; // px that narrow boxes may be drawn as one
 
 export interface Track {
   top: number;
@@ -68,6 +69,10 @@ export class TimelineCanvas extends Board {
   /** Spans by thread, as far as they have come. */
   spans = new Map<number, Boxes[]>();
   range: [number, number] | null = null;
+  // Of the frame that is being drawn.
+  private readonly buckets: number[][] = []; // by twice the colour, plus 1 for boxes that stand for many
+  private readonly texts: { meaning: Meaning; id: number; many: number; hit: boolean; x: number; w: number; y: number }[] = [];
+  private readonly instants: [number, number, number][] = [];
 
   constructor(canvas: HTMLCanvasElement) {
     super(canvas, 10.5);
@@ -156,6 +161,8 @@ export class TimelineCanvas extends Board {
     c.clip();
     this.drawGrid(scene);
     for (const track of this.visible()) this.drawTrack(scene, track, track.top - this.scroll + RULER);
+    this.drawBoxes(scene);
+    this.drawTexts(scene);
     this.drawMarks(scene);
     this.drawRange(scene);
     this.drawCursor(scene);
@@ -307,48 +314,83 @@ export class TimelineCanvas extends Board {
   }
 
   private drawLevels(scene: TimelineScene, levels: Boxes[], meaning: Meaning, y: number): void {
-    const { context: c } = this;
-    c.font = this.font;
-    c.textBaseline = 'middle';
     for (let depth = 0; depth < levels.length; depth++) {
       const top = y + depth * BOX;
       if (top > this.height) break;
-      if (top + BOX >= RULER) this.drawLevel(scene, levels[depth], meaning, top);
+      if (top + BOX >= RULER) this.collect(scene, levels[depth], meaning, top);
     }
   }
 
-  private drawLevel(scene: TimelineScene, level: Boxes, meaning: Meaning, top: number): void {
-    const { context: c } = this;
-    const { palette } = scene;
+  /** Boxes of a level by colour, to be filled together. Narrow ones beside each other are one mark of a few pixels. */
+  private collect(scene: TimelineScene, level: Boxes, meaning: Meaning, top: number): void {
+    const colours = scene.palette.fills.length;
     const scale = this.width / (this.to - this.from);
     const pixel = 1 / scale;
     for (let i = firstEndAfter(level.end, this.from - 9 * pixel); i < level.end.length && level.start[i] < this.to; ) {
       const x = Math.max(-1, (level.start[i] - this.from) * scale);
       const w = Math.min(this.width + 1, (level.end[i] - this.from) * scale) - x;
-      const hit = meaning.found?.(level.id[i]) ?? false;
-      const fill = !meaning.found ? palette.fills[meaning.colour(level.id[i])] : hit ? palette.found : palette.dimmed;
-      if (level.many?.[i] === 0) {
-        this.drawInstant(scene, (level.start[i] - this.from) * scale, top, fill);
+      const id = level.id[i];
+      const hit = meaning.found?.(id) ?? false;
+      const colour = !meaning.found ? meaning.colour(id) : hit ? colours + 1 : colours;
+      const many = level.many?.[i] ?? 1;
+      if (many === 0) {
+        this.instants.push([(level.start[i] - this.from) * scale, top, colour]);
         i++;
-        continue;
+      } else if (w < 1) i = this.run(level, i, colour, meaning.found, hit ? 1 : RUN, x, top, pixel);
+      else {
+        this.put(2 * colour + (many > 1 ? 1 : 0), x, top, w > 3 ? w - 0.8 : w);
+        if (w > 24) this.texts.push({ meaning, id, many, hit, x, w, y: top });
+        i++;
       }
-      c.fillStyle = fill;
-      if (w < 1) {
-        c.fillRect(x, top, 1, BOX - 1);
-        i = Math.max(i + 1, firstEndAfter(level.end, level.start[i] + pixel, i + 1));
-        continue;
-      }
-      const many = level.many ? level.many[i] > 1 : false;
-      if (many) c.globalAlpha = 0.62;
-      c.fillRect(x, top, w > 3 ? w - 0.8 : w, BOX - 1);
-      c.globalAlpha = 1;
-      if (w > 24) {
-        c.fillStyle = !meaning.found ? palette.text : hit ? palette.foundText : palette.dimmedText;
-        const name = meaning.name(level.id[i]);
-        this.text(many ? `${level.many![i]}× ${name}` : name, Math.max(x, 0) + 4, Math.min(x + w, this.width) - 3, top + BOX / 2, 3);
-      }
-      i++;
     }
+  }
+
+  /** Narrow boxes from `i` on, as far as they touch, up to `pixels`; returns the first after them. A box that a
+   * search finds is a mark of its own. */
+  private run(level: Boxes, i: number, colour: number, found: Meaning['found'], pixels: number, x: number, top: number, pixel: number): number {
+    const { start, end } = level;
+    let last = start[i] + pixel;
+    let next = Math.max(i + 1, firstEndAfter(end, last, i + 1));
+    const most = start[i] + pixels * pixel;
+    while (next < end.length && last < most && end[next] - start[next] < pixel && start[next] <= last + pixel && level.many?.[next] !== 0) {
+      if (found?.(level.id[next])) break;
+      last = start[next] + pixel;
+      next = Math.max(next + 1, firstEndAfter(end, last, next + 1));
+    }
+    this.put(2 * colour, x, top, (last - start[i]) / pixel);
+    return next;
+  }
+
+  private put(bucket: number, x: number, y: number, w: number): void {
+    (this.buckets[bucket] ??= []).push(x, y, w);
+  }
+
+  private drawBoxes(scene: TimelineScene): void {
+    const { context: c } = this;
+    const { fills, dimmed, found } = scene.palette;
+    const fill = (colour: number) => fills[colour] ?? [dimmed, found][colour - fills.length];
+    this.buckets.forEach((bucket, number) => {
+      c.fillStyle = fill(number >> 1);
+      c.globalAlpha = number & 1 ? 0.62 : 1;
+      for (let i = 0; i < bucket.length; i += 3) c.fillRect(bucket[i], bucket[i + 1], bucket[i + 2], BOX - 1);
+      bucket.length = 0;
+    });
+    c.globalAlpha = 1;
+    for (const [x, top, colour] of this.instants) this.drawInstant(scene, x, top, fill(colour));
+    this.instants.length = 0;
+  }
+
+  private drawTexts(scene: TimelineScene): void {
+    const { context: c } = this;
+    const { text, foundText, dimmedText } = scene.palette;
+    c.font = this.font;
+    c.textBaseline = 'middle';
+    for (const { meaning, id, many, hit, x, w, y } of this.texts) {
+      c.fillStyle = !meaning.found ? text : hit ? foundText : dimmedText;
+      const name = meaning.name(id);
+      this.text(many > 1 ? `${many}× ${name}` : name, Math.max(x, 0) + 4, Math.min(x + w, this.width) - 3, y + BOX / 2, 3);
+    }
+    this.texts.length = 0;
   }
 
   /** A mark: an instant of the program's own. */
