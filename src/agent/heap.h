@@ -277,6 +277,19 @@ static inline bool heap_may_know(const struct heap_thread *t, uint64_t address)
     return __atomic_load_n(&t->filter[place / 64], __ATOMIC_RELAXED) >> place % 64 & 1;
 }
 
+/* Moves a mark on by `size`, up to `most`; *at is where it was. In one step: who took what is not
+ * there and gave it back would in between give others what is somebody's already. */
+static inline bool heap_reserve(uint64_t *mark, uint64_t size, uint64_t most, uint64_t *at)
+{
+    *at = __atomic_load_n(mark, __ATOMIC_RELAXED);
+    do {
+        if (size > most || *at > most - size)
+            return false;
+    } while (!__atomic_compare_exchange_n(mark, at, *at + size, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    return true;
+}
+
 static inline void *heap_area(uint64_t offset)
 {
     return (char *)heap_process->segment + offset;

@@ -74,11 +74,9 @@ static bool chunk_take(struct heap_thread *t, uint8_t bits, uint32_t *unit)
             return true;
         }
     }
-    uint64_t at = __atomic_fetch_add(&h->blocks_used, bytes, __ATOMIC_RELAXED);
-    if (at + bytes > heap_process->layout.block_bytes) {
-        __atomic_fetch_sub(&h->blocks_used, bytes, __ATOMIC_RELAXED);
+    uint64_t at;
+    if (!heap_reserve(&h->blocks_used, bytes, heap_process->layout.block_bytes, &at))
         return false;
-    }
     *unit = (uint32_t)(at / TABLE_UNIT);
     return true;
 }

@@ -12,7 +12,7 @@
 #include "agent/heap_real.h"
 #include "agent/real.h"
 
-/* The agent was left by longjmp or an exception from a handler: its frame is gone from the stack.
+/* The agent was left by longjmp or an exception: its frame is gone from the stack.
  * Only told apart on the thread's own stack, where addresses have an order. */
 static bool is_abandoned(const struct agent_self *s, const struct heap_frame *caller)
 {
@@ -49,7 +49,8 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
         pass.thread = s->heap;
         return pass;
     }
-    if (pass.gate == GATE_BUSY && is_abandoned(s, caller)) {
+    if ((pass.gate == GATE_BUSY || (pass.gate == GATE_REAL && heap_own_active)) &&
+        is_abandoned(s, caller)) {
         s->heap->inside = NULL;
         if (s->heap->held)
             heap_unlock(s->heap, s->heap->held);

@@ -30,6 +30,13 @@ bool heap_own_is_among(const uint64_t *address, size_t count)
     return false;
 }
 
+/* C++'s may leave by an exception: pass_slowly sees by the stack that they are gone. */
+static inline void own_begin(struct pass pass, const struct heap_frame *caller)
+{
+    pass.thread->busy_sp = (uint64_t)(uintptr_t)caller;
+    real_begin(pass);
+}
+
 #define ALLOCATES(name, bytes, parameters, arguments)                                              \
     static void *(*real_##name)parameters;                                                         \
     static void *own_##name parameters                                                             \
@@ -38,7 +45,7 @@ bool heap_own_is_among(const uint64_t *address, size_t count)
         struct pass pass = pass_begin(CALLER, asked);                                              \
         if (skip(pass, asked))                                                                     \
             return real_##name arguments;                                                          \
-        real_begin(pass);                                                                          \
+        own_begin(pass, CALLER);                                                                   \
         void *block = real_##name arguments;                                                       \
         return record(pass, block, asked, CALLER);                                                 \
     }
@@ -92,7 +99,7 @@ static int own_posix_memalign(void **out, size_t align, size_t size)
     struct pass pass = pass_begin(CALLER, size);
     if (skip(pass, size))
         return real_posix_memalign(out, align, size);
-    real_begin(pass);
+    own_begin(pass, CALLER);
     int result = real_posix_memalign(out, align, size);
     record(pass, result == 0 ? *out : NULL, size, CALLER);
     return result;

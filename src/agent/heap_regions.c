@@ -50,8 +50,6 @@ static bool lock(struct heap_thread *t, struct heap_region *r)
         r->stuck += r->stuck < STUCK_MAX;
         return false;
     }
-    if (__builtin_expect(r->stuck, 0))
-        r->stuck = 0;
     return true;
 }
 
@@ -63,10 +61,12 @@ static bool may_own(const struct heap_thread *t)
            4 * p->revoked_regions < p->claimed_regions + 4 * REVOKED_FEW;
 }
 
+/* An owner may be in a handler that interrupted it inside, and stay there for long: a collector of
+ * garbage stops threads like that. It is then looked for, but no longer waited for. */
 static bool is_outside(const struct heap_region *r, uint32_t owner)
 {
     const struct heap_thread *t = heap_place((owner & ~REVOKED) - 1);
-    for (unsigned i = 0; i < SPINS + YIELDS; i++) {
+    for (unsigned i = 0; i < (r->stuck < STUCK_MAX ? SPINS + YIELDS : 1); i++) {
         if (!t || __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) != r)
             return true;
         pause_briefly(i);
@@ -108,10 +108,13 @@ bool region_enter_slowly(struct heap_thread *t, struct heap_region *r)
     if (!lock(t, r))
         return false;
     if (__builtin_expect(__atomic_load_n(&r->owner, __ATOMIC_ACQUIRE) == HEAP_SHARED, 1) ||
-        share(r))
+        share(r)) {
+        if (__builtin_expect(r->stuck, 0))
+            r->stuck = 0;
         return true;
-    heap_unlock(t, &r->lock);
+    }
     r->stuck += r->stuck < STUCK_MAX;
+    heap_unlock(t, &r->lock);
     return false;
 }
 

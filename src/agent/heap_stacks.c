@@ -85,13 +85,12 @@ static uint32_t stack_of(struct heap_thread *t, uint64_t hash, size_t count,
         if (stacks[i].hash == hash && same(&stacks[i], frames, t, count, python))
             return i;
     uint64_t words = (count + 2 * python + FRAME_UNIT - 1) / FRAME_UNIT * FRAME_UNIT;
+    uint64_t first;
+    if (!heap_reserve(&h->frames_used, words, l->frame_words, &first))
+        return LOST_STACK;
     uint32_t id = __atomic_fetch_add(&h->stacks_used, 1, __ATOMIC_RELAXED);
-    uint64_t first = __atomic_fetch_add(&h->frames_used, words, __ATOMIC_RELAXED);
-    if (id >= l->stack_count || first + words > l->frame_words) {
-        /* What was reserved stays so; the marks must not run away. */
-        __atomic_fetch_sub(&h->frames_used, words, __ATOMIC_RELAXED);
-        if (id >= l->stack_count)
-            __atomic_fetch_sub(&h->stacks_used, 1, __ATOMIC_RELAXED);
+    if (id >= l->stack_count) {
+        __atomic_fetch_sub(&h->stacks_used, 1, __ATOMIC_RELAXED);
         return LOST_STACK;
     }
     memcpy(frames + first, t->address, (count + 2 * python) * 8);

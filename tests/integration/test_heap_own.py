@@ -97,14 +97,14 @@ MAPPINGS = """
 @pytest.fixture
 def built(tmp_path):
     """built(text, *flags) -> the program"""
-    def make(text, *flags):
+    def make(text, *flags, language="c"):
         compiler = shutil.which("gcc")
         if not compiler:
             pytest.skip("there is no gcc")
         source = tmp_path / "program.c"
         source.write_text(text)
-        made = run([compiler, "-O2", "-g", "-fno-builtin",
-                    "-fno-optimize-sibling-calls", "-o", tmp_path / "program", source, *flags])
+        made = run([compiler, "-O2", "-g", "-fno-builtin", "-fno-optimize-sibling-calls", "-o",
+                    tmp_path / "program", "-x", language, source, "-x", "none", *flags])
         assert made.status == 0, made
         return tmp_path / "program"
     return make
@@ -150,6 +150,41 @@ def test_an_allocator_that_is_linked_in(built, heap_of, root, allocator):
     assert live["site_realloc"] == (50, 150000)
     assert sections["profiler"]["facts"]["allocations_lost"] == 0
     assert sections["heap"]["facts"]["allocations"] >= 350
+
+
+THROWN = """
+    #include <cstdio>
+    #include <new>
+    static void *kept[101];
+    __attribute__((noinline)) void *site_after() { return operator new(1000); }
+    __attribute__((noinline)) bool fails()
+    {
+        volatile size_t much = size_t(1) << 60;
+        try {
+            kept[100] = operator new(much);
+        } catch (const std::bad_alloc &) {
+            return true;
+        }
+        return false;
+    }
+    int main()
+    {
+        bool failed = fails();
+        for (int i = 0; i < 100; i++)
+            kept[i] = site_after();
+        return std::puts(failed ? "done" : "memory without end") == EOF;
+    }
+    """
+
+
+@pytest.mark.parametrize("allocator", ["jemalloc", "tcmalloc_minimal"])
+def test_an_allocator_that_throws(built, heap_of, root, allocator):
+    """What comes after an allocation that failed is recorded as before it."""
+    if not shutil.which("g++"):
+        pytest.skip("there is no g++")
+    sections = heap_of(built(THROWN, *flags_of(allocator, root), language="c++"))
+    live = {row["stack"].split()[0]: (row["count"], row["value"]) for row in sections["live"]["rows"]}
+    assert live["site_after"] == (100, 100000)
 
 
 def test_one_that_cannot_be_hooked_is_named(built, sonde, tmp_path):
