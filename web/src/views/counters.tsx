@@ -50,9 +50,9 @@ export function Counters() {
   const mask = threadMask.value;
   const { rows, wholes } = useMemo(() => collect(list, range, mask), [kinds.value, range, mask]);
   const expression = pattern.value;
-  const shown = expression ? rows.filter((row) => expression.test(row.name)) : rows;
   if (!rows.length) return <div class="view"><Empty title="Nothing was counted">No event has samples in what is chosen; <code class="mono">sonde run -e page-faults,cycles,cache-misses</code> records events beside each other.</Empty></div>;
   const of = (row: Row, i: number) => row.cells[i]?.[part] ?? 0;
+  const shown = rows.filter((row) => (!expression || expression.test(row.name)) && list.some((_, i) => of(row, i) > 0));
   const columns: Column<Row>[] = [{ id: 'name', heading: 'Function', by: (row) => row.name, class: 'first',
     show: (row) => <FunctionName symbol={row.symbol} name={row.name} /> }];
   columns.push(...list.map((k, i): Column<Row> => ({

@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { bytes, change, count, percent, plural, value as formatValue } from '../data/format.ts';
+import { bytes, change, count, percent, plural, value as formatValue, when as formatWhen } from '../data/format.ts';
 import { JobsServer, unitOf, type FunctionTable, type Job, type JobDetails, type Kept } from '../data/jobs.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
@@ -34,7 +34,7 @@ function useNews(): void {
 }
 
 export function when(ns: number): string {
-  return ns ? new Date(ns / 1e6).toLocaleString() : '–';
+  return ns ? formatWhen(ns / 1e6) : '–';
 }
 
 /** What a request gives, asked for again when there is news; the sentence if it fails. */
@@ -188,7 +188,7 @@ function Totals(props: { job: JobDetails | null; runs: number; kept: Kept[] }) {
       <Fact label="Events" value={count(job.events.length)} note={job.events.slice(0, 3).map((e) => e.name).join(', ') || 'none yet'} />
       <Fact label="Benchmark runs" value={count(props.runs)} />
       <Fact label="Recordings" value={count(props.kept.length)} note={props.kept.length ? bytes(props.kept.reduce((a, r) => a + r.size, 0)) : 'none kept'} />
-      <Fact label="Created" value={new Date(job.created / 1e6).toLocaleDateString()} />
+      <Fact label="Created" value={when(job.created).slice(0, 10)} note={when(job.created).slice(11)} />
     </dl>
   );
 }

@@ -1,7 +1,7 @@
 // Overview: what ran, its process tree, curves over time, where time went, and what it cost.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue } from '../data/format.ts';
+import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue, when } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve as Series, Recording } from '../data/recording.ts';
 import { addCurves, closedCurves, rates, usage } from '../data/series.ts';
@@ -71,13 +71,6 @@ function Facts() {
       )}
     </dl>
   );
-}
-
-/** The beginning, in this place's time. */
-function when(ms: number): string {
-  const d = new Date(ms);
-  const two = (n: number) => String(n).padStart(2, '0');
-  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
 /** The curve of all together, if there is one: it knows which peaks did not meet. */
