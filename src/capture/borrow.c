@@ -69,14 +69,44 @@ bool borrow_stop(struct borrowed *b, pid_t pid, pid_t tid, struct error *err)
     return false;
 }
 
-void borrow_release(struct borrowed *b)
-{
-    ptrace(PTRACE_DETACH, b->tid, NULL, (void *)(intptr_t)b->signal);
-}
-
 bool borrow_runs(const struct borrowed *b)
 {
     return (int64_t)b->regs.orig_rax < 0;
+}
+
+/* A set of signals in /proc/PID/task/TID/status; all of them if it cannot be read. */
+static uint64_t signals_of(const char *status, const char *name)
+{
+    const char *at = strstr(status, name);
+    return at ? strtoull(at + strlen(name), NULL, 16) : UINT64_MAX;
+}
+
+static bool has_signal(const struct borrowed *b)
+{
+    char path[64], text[8192];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/status", b->pid, b->tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    uint64_t pending = signals_of(text, "\nSigPnd:") | signals_of(text, "\nShdPnd:");
+    return n <= 0 || pending & ~signals_of(text, "\nSigBlk:");
+}
+
+/* Whether the kernel ended a wait because of our stop and nothing else: these fail with EINTR then,
+ * where others are made again by the kernel itself. */
+static bool is_cut_short(const struct borrowed *b)
+{
+    static const int waits[] = {SYS_epoll_wait, SYS_epoll_pwait, SYS_rt_sigtimedwait,
+                                SYS_semop,      SYS_semtimedop,  SYS_recvfrom,
+                                SYS_recvmsg,    SYS_accept,      SYS_accept4};
+    if ((int64_t)b->regs.rax != -EINTR || b->signal)
+        return false;
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (b->regs.orig_rax == (uint64_t)waits[i])
+            return !has_signal(b);
+    return false;
 }
 
 bool borrow_waits(const struct borrowed *b)
@@ -87,6 +117,8 @@ bool borrow_waits(const struct borrowed *b)
         SYS_readv, SYS_recvfrom,  SYS_recvmsg,         SYS_accept,         SYS_accept4,
         SYS_wait4, SYS_waitid,    SYS_rt_sigsuspend,   SYS_rt_sigtimedwait};
     int64_t result = (int64_t)b->regs.rax;
+    if (is_cut_short(b))
+        return true;
     if (result != -RESTART_SYS && result != -RESTART_NOINTR && result != -RESTART_NOHAND &&
         result != -RESTART_BLOCK)
         return false;
@@ -102,9 +134,26 @@ static struct user_regs_struct afterwards(const struct borrowed *b)
     struct user_regs_struct r = b->regs;
     if (borrow_runs(b))
         return r;
+    /* Not by restart_syscall: rt_sigreturn makes that fail with EINTR. A wait for a while (poll,
+     * nanosleep) begins anew, so it may take longer by what was over. */
     r.rip -= 2;
-    r.rax = (int64_t)b->regs.rax == -RESTART_BLOCK ? SYS_restart_syscall : b->regs.orig_rax;
+    r.rax = b->regs.orig_rax;
     return r;
+}
+
+static void let_go(const struct borrowed *b)
+{
+    ptrace(PTRACE_DETACH, b->tid, NULL, (void *)(intptr_t)b->signal);
+}
+
+void borrow_release(struct borrowed *b)
+{
+    if (is_cut_short(b)) {
+        struct user_regs_struct r = afterwards(b);
+        r.orig_rax = (uint64_t)-1;
+        ptrace(PTRACE_SETREGS, b->tid, NULL, &r);
+    }
+    let_go(b);
 }
 
 static void context_fill(ucontext_t *u, const struct user_regs_struct *r, uint64_t state,
@@ -210,7 +259,10 @@ int borrow_call(struct borrowed *b, uint64_t function, const char *text, uint64_
         r.orig_rax = (uint64_t)-1; /* nothing to be made again on the way out */
         made = ptrace(PTRACE_SETREGS, b->tid, NULL, &r) == 0;
     }
-    borrow_release(b);
+    if (made)
+        let_go(b);
+    else
+        borrow_release(b);
     return made ? 0
                 : error_set(err, FAULT_SYSTEM,
                             "thread %d of process %d has no room on its stack for a call", b->tid,

@@ -21,7 +21,7 @@ struct borrowed {
 /* Stops the thread; false if it cannot be had just now. `*err` is set where trying again is of no
  * use. Every success is followed by borrow_call or borrow_release. */
 bool borrow_stop(struct borrowed *b, pid_t pid, pid_t tid, struct error *err);
-/* Lets it go on as it was. */
+/* Lets it go on as it was; a wait that the stop has ended begins anew. */
 void borrow_release(struct borrowed *b);
 
 /* Whether it is in a system call that waits, of a kind that neither loader nor allocator makes. */

@@ -84,6 +84,15 @@ def test_hooks_are_gone_afterwards(attach, started, target):
     assert p.wait(timeout=60) == 7
 
 
+@pytest.mark.parametrize("wait", ["poll", "epoll_wait"])
+def test_waits_go_on(attach, started, target, wait):
+    """The kernel ends some when a thread is stopped, others when it comes back from a signal frame."""
+    p = started([target("still"), wait, "4"])
+    assert attach(p.pid)["heap"]["facts"]["allocations"] > 2
+    assert p.wait(timeout=60) == 7
+    assert p.stdout.read() == "0 interrupted\n"
+
+
 @pytest.mark.parametrize("change", ["unload", "sandbox"])
 def test_what_changes_meanwhile(sonde_path, environment, started, target, tmp_path, change):
     """A library goes with its table of functions in it; a filter forbids what the agent does."""
