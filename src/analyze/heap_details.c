@@ -19,12 +19,21 @@ static unsigned class_of(uint64_t least)
     return least ? 63u - (unsigned)__builtin_clzll(least) : 0;
 }
 
+/* Powers of two need no digits behind a point: "32 to 64 KiB", "512 B to 1 KiB". */
 static void class_name(unsigned class, struct text *out)
 {
-    uint64_t least = class ? 1ull << class : 0;
-    text_add_bytes(out, least);
-    text_add(out, " to ");
-    text_add_bytes(out, least ? 2 * least - 1 : 15);
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    unsigned unit = class / 10, next = (class + 1) / 10;
+    uint64_t least = class ? 1ull << class % 10 : 0;
+    text_format(out, "%llu ", (unsigned long long)least);
+    if (class == class_of(DETAIL_SIZE_LAST)) {
+        text_format(out, "%s and more", units[unit]);
+        return;
+    }
+    if (unit != next)
+        text_format(out, "%s ", units[unit]);
+    uint64_t end = class ? 1ull << (class + 1) % 10 : 16;
+    text_format(out, "to %llu %s", (unsigned long long)(next ? end : end - 1), units[next]);
 }
 
 struct sizes {
@@ -94,7 +103,8 @@ static void put_sizes(struct view_section *s, const struct report *r, const stru
         row[FROM] = view_number(from ? 1ull << from : 0);
         class_name(most, &name);
         row[MOST] = view_text(s, name.data);
-        row[TO] = view_number(to ? (2ull << to) - 1 : 15);
+        if (to < class_of(DETAIL_SIZE_LAST))
+            row[TO] = view_number(to ? (2ull << to) - 1 : 15);
         text_release(&name);
     }
     row[STACK] = heap_stack_value(s, r->tree, node);

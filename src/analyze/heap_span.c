@@ -94,19 +94,21 @@ static uint64_t point_after(const struct profile *p, uint64_t time)
     return best;
 }
 
-/* When each call, or one under it, allocated last before `to`, as the history knows it. */
+/* When each call, or one under it, allocated last before `to`, as the history knows it: what its
+ * point after `to` tells of may have been as late as that. */
 static uint64_t *last_times(const struct report *r, uint32_t event, uint64_t to)
 {
     const struct profile *p = r->selection->profile;
     const struct tree *t = r->tree;
     uint64_t *last = memory_array(t->nodes.len + 1, sizeof *last);
-    to = point_after(p, to);
+    uint64_t known = point_after(p, to);
     for (size_t i = 0; i < p->details.len; i++) {
         const struct profile_detail *d = &p->details.data[i];
-        uint32_t node =
-            d->kind == DETAIL_GREW && d->key <= to ? tree_node_of(t, event, d->stack) : TREE_NONE;
-        if (node != TREE_NONE && d->key > last[node])
-            last[node] = d->key;
+        uint32_t node = d->kind == DETAIL_GREW && d->key <= known ? tree_node_of(t, event, d->stack)
+                                                                  : TREE_NONE;
+        uint64_t time = d->key < to ? d->key : to;
+        if (node != TREE_NONE && time > last[node])
+            last[node] = time;
     }
     for (uint32_t i = (uint32_t)t->nodes.len; i-- > 1;) {
         uint32_t parent = t->nodes.data[i].parent;
@@ -126,7 +128,8 @@ static void put_call(struct view_section *s, const struct report *r, uint32_t no
     struct text place = TEXT_INIT;
     row[TOTAL] = view_number(n->total);
     row[PERCENT] = view_percent(n->total, r->selection->value);
-    row[BLOCKS] = view_number(n->total_count);
+    if (n->total_count) /* at the highest peak of all only bytes are known */
+        row[BLOCKS] = view_number(n->total_count);
     if (last)
         row[LAST] = view_number(heap_time(p, last));
     row[CALL] = view_text(s, tree_symbol(r->tree, node)->name);
@@ -174,8 +177,10 @@ void report_held(struct view *v, const struct report *r, uint64_t from, uint64_t
     view_init(v, "held", from ? "grown and not freed" : "held", calls ? "calls" : "functions");
     struct view_section *s = view_add(v, VIEW_FACTS, "held", "");
     view_fact(s, "held", "bytes", "bytes", VIEW_BYTES, view_number(part.selection.value));
-    view_fact(s, "held", "blocks", "blocks", VIEW_COUNT, view_number(part.selection.count))->after =
-        report_plural(part.selection.count, " block", " blocks");
+    struct view_fact *blocks =
+        view_fact(s, "held", "blocks", "blocks", VIEW_COUNT, view_number(part.selection.count));
+    blocks->after = report_plural(part.selection.count, " block", " blocks");
+    blocks->hidden = !part.selection.count && part.selection.value;
     if (from)
         view_fact(s, "time", "from", "from", VIEW_DURATION, view_number(from))->before =
             "allocated after ";

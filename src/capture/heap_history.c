@@ -5,6 +5,8 @@
  */
 #include "capture/heap_internal.h"
 
+_Static_assert(DETAIL_SIZE_LAST == 1u << (HEAP_SIZES + 2), "the last bucket of a cell");
+
 #define INTERVAL (50 * 1000000ull)
 #define LONGER 512          /* an interval is at least that part of the run */
 #define CHANGE_COST 100000u /* ns of waiting for each change that was put down */

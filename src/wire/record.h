@@ -65,9 +65,11 @@ enum loss_reason {
     LOSS_REASONS
 };
 
+#define DETAIL_SIZE_LAST (16u << 20) /* the class that has all from there on */
+
 /* What the key of a detail means, its count and its value (bytes). */
 enum detail_kind {
-    DETAIL_SIZE = 0,     /* the least size of a class; allocations, none */
+    DETAIL_SIZE = 0,     /* the least size of a class (the last one is open); allocations, none */
     DETAIL_RELEASED = 1, /* a thread that freed, other than the one that allocated; frees, bytes */
     DETAIL_GREW = 2,     /* until that time, since the one before; allocations, bytes */
     DETAIL_SHRANK = 3,   /* the same; frees, bytes */

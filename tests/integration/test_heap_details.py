@@ -31,6 +31,18 @@ def test_sizes(record):  # noqa: F811
     assert sum(row["count"] for row in sections["stacks"]["rows"]) == heap.truth["allocations"]
 
 
+def test_sizes_by_name(sonde, tmp_path):
+    """The last class has no end."""
+    program = tmp_path / "large"
+    source = "#include <stdlib.h>\nint main(void) { char *volatile p = malloc(100 << 20), *volatile q = malloc(700); " \
+             "*p = *q = 1; return 0; }"
+    made = run(["gcc", "-O0", "-x", "c", "-o", program, "-"], input=source)
+    assert made.status == 0, made
+    assert sonde("run", "-q", "--heap", "-o", tmp_path / "r.sonde", "--", program).status == 0
+    told = sonde("report", tmp_path / "r.sonde", "--sizes").stdout
+    assert "16 MiB and more" in told and "512 B to 1 KiB" in told, told
+
+
 def test_each_thread_frees_what_its_neighbour_allocated(record):  # noqa: F811
     heap = record("across")
     rows = heap.report("--ownership")["ownership"]["rows"]
@@ -63,7 +75,7 @@ def test_calls_under_a_peak(phases):
     late = next(row for row in rows if row["call"] == "site_late")
     early = next(row for row in rows if row["call"] == "site_early")
     assert late["total"] == early["total"] == 1000000
-    assert early["last"] < 1e9 < late["last"]
+    assert early["last"] < 1e9 < late["last"] <= peak["time"]
     assert next(row for row in rows if row["call"] == "phases")["total"] >= 2000000
 
 
