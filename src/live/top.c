@@ -11,6 +11,7 @@
 #include "render/view_json.h"
 
 #define FRAMES_MAX 48
+#define FORKS_MAX 64 /* one below the other */
 
 struct writing {
     struct json json;
@@ -42,6 +43,24 @@ static void add_up_cpu(struct writing *w)
             w->cpu[p->cells.data[i].thread] += p->cells.data[i].value;
 }
 
+/* With its arguments. One that was forked a moment ago, and has not been looked at yet, runs what
+ * its parent runs. */
+static const char *command_of(const struct profile *p, uint32_t number)
+{
+    const char *name = profile_process_name(p, number);
+    for (unsigned level = 0; level < FORKS_MAX; level++) {
+        const struct profile_process *x = &p->processes.data[number];
+        const char *arguments =
+            x->execs.len ? profile_text(p, x->execs.data[x->execs.len - 1].arguments) : "";
+        if (*arguments || x->parent == PROFILE_NONE)
+            return arguments;
+        number = x->parent;
+        if (strcmp(profile_process_name(p, number), name) != 0)
+            break;
+    }
+    return "";
+}
+
 static void put_process(struct writing *w, uint32_t number)
 {
     const struct profile *p = w->profile;
@@ -57,12 +76,11 @@ static void put_process(struct writing *w, uint32_t number)
     int64_t heap = newest(p, number, "heap"), rss = newest(p, number, "rss");
     if (!x->ended && rss < 0)
         rss = (int64_t)proc_rss(x->pid);
-    const struct profile_exec *e = x->execs.len ? &x->execs.data[x->execs.len - 1] : NULL;
     json_open_object(j);
     json_put_int(j, "pid", x->pid);
     json_put_int(j, "parent", x->parent == PROFILE_NONE ? 0 : p->processes.data[x->parent].pid);
     json_put_string(j, "name", profile_process_name(p, number));
-    json_put_string(j, "command", e ? profile_text(p, e->arguments) : "");
+    json_put_string(j, "command", command_of(p, number));
     json_put_uint(j, "cpu", cpu);
     json_put_uint(j, "threads", threads);
     json_put_int(j, "rss", rss);

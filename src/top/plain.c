@@ -1,4 +1,5 @@
 /* `sonde top` without a terminal; see top.h. */
+#include <errno.h>
 #include <stdio.h>
 
 #include "top/top.h"
@@ -57,10 +58,16 @@ int top_plain(struct feed *s, FILE *to, uint64_t count, unsigned rows, unsigned 
         if (!rc)
             put_table(&out, &now, rows, width);
         shown++;
-        if (fputs(out.data, to) == EOF || fflush(to) == EOF)
-            rc = error_errno(err, FAULT_SYSTEM, "cannot write the table");
+        bool left = false; /* by who read it, as head(1) does: that is no fault */
+        if (fputs(out.data, to) == EOF || fflush(to) == EOF) {
+            left = errno == EPIPE;
+            if (left)
+                clearerr(to);
+            else
+                rc = error_errno(err, FAULT_SYSTEM, "cannot write the table");
+        }
         text_release(&out);
-        if (now.complete)
+        if (now.complete || left)
             break;
     }
     if (!rc && !shown)

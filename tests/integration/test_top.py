@@ -138,6 +138,10 @@ def test_tables_without_a_terminal(session, sonde, sonde_path):
     assert len(re.findall(r"^ +\d+ +[\d.]+ .* 1  grows", shown.stdout, re.M)) == 6, shown.stdout
     assert "site_grow" in shown.stdout
     assert "\033" not in shown.stdout
+    # A reader that goes away is no fault.
+    cut = subprocess.run(f"'{sonde_path}' top {session.pid} --count 3 | head -n 1", shell=True, capture_output=True,
+                         text=True, timeout=60, check=True)
+    assert cut.stdout.count("\n") == 1 and cut.stderr == "", cut
 
 
 def test_a_process_that_nobody_records(started, target, sonde):
