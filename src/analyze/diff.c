@@ -116,12 +116,37 @@ static void side_sum(struct selection *s)
     }
 }
 
-/* "libfoo.so.1.2" and "libfoo.so.1.3" are the same library. */
-static uint32_t module_name(struct names *names, const struct profile *p, uint32_t module)
+static bool has_module(const struct profile *p, const char *name)
+{
+    for (uint32_t i = 0; i < p->modules.len; i++)
+        if (p->modules.data[i].kind == CODE_ELF && !strcmp(profile_module_name(p, i), name))
+            return true;
+    return false;
+}
+
+/* Only if neither side ran the other's program too: then it is not its successor. */
+static void match_programs(struct diff *d, const struct profile *before,
+                           const struct profile *after)
+{
+    if (!before->processes.len || !after->processes.len)
+        return;
+    const char *a = profile_process_name(before, 0), *b = profile_process_name(after, 0);
+    if (strcmp(a, b) && has_module(before, a) && has_module(after, b) && !has_module(before, b) &&
+        !has_module(after, a)) {
+        d->program[0] = memory_strdup(a);
+        d->program[1] = memory_strdup(b);
+    }
+}
+
+/* "libfoo.so.1.2" and "libfoo.so.1.3" are the same library, and the programs that were run the same
+ * program. */
+static uint32_t module_name(const struct diff *d, struct names *names, uint32_t module)
 {
     if (module == PROFILE_NONE)
         return names_add(names, "");
-    const char *name = profile_module_name(p, module), *so = strstr(name, ".so.");
+    const char *name = profile_module_name(d->profile, module), *so = strstr(name, ".so.");
+    if (d->program[1] && !strcmp(name, d->program[1]))
+        return names_add(names, d->program[0]);
     return names_add_len(names, name, so ? (size_t)(so - name) + 3 : strlen(name));
 }
 
@@ -134,7 +159,7 @@ static void match_symbols(struct diff *d)
     for (uint32_t i = 0; i < t->symbols.len; i++) {
         const struct tree_symbol *s = &t->symbols.data[i];
         uint32_t name = names_add(&names, s->name);
-        uint32_t module = module_name(&names, d->profile, s->module);
+        uint32_t module = module_name(d, &names, s->module);
         d->key[i] = (uint32_t)*map_put(&known, name, (uint64_t)s->level << 32 | module, i, NULL);
     }
     names_release(&names);
@@ -197,6 +222,7 @@ int diff_init(struct diff *d, struct profile *before, const struct profile *afte
         d->side[i].file = o->file[i];
         d->side[i].duration = p->end > p->start ? p->end - p->start : 0;
     }
+    match_programs(d, before, after);
     rc = profile_merge(before, after, err);
     if (rc)
         return rc;
@@ -230,6 +256,8 @@ void diff_release(struct diff *d)
     }
     text_release(&d->warnings);
     free(d->key);
+    free(d->program[0]);
+    free(d->program[1]);
 }
 
 /* Agresti and Caffo's interval: one success and one failure more on each side keep it honest for

@@ -39,6 +39,9 @@ struct diff {
     bool chosen;              /* ... because we chose it: durations or totals differ */
     struct text warnings;     /* why the two can hardly be compared, if told to do so anyway */
     uint32_t *key;            /* symbol -> first symbol that is the same function */
+    /* What the first program of each side is called, where that differs: two builds of one program
+     * often have two names. NULL: it does not. */
+    char *program[2];
 };
 
 struct diff_options {

@@ -82,6 +82,13 @@ static void put_head(struct view *v, const struct diff *d)
         view_note(s, NOTE_WARNING, warning.data);
         text_release(&warning);
     }
+    if (d->program[0]) {
+        struct text same = TEXT_INIT;
+        text_format(&same, "%s and %s are taken for two builds of one program", d->program[0],
+                    d->program[1]);
+        view_note(s, NOTE_INFO, same.data);
+        text_release(&same);
+    }
     view_note(s, d->chosen ? NOTE_WARNING : NOTE_INFO, measure_sentence(d));
 }
 

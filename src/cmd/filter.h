@@ -27,10 +27,10 @@ struct filter {
      .group = "Filters", .default_text = "cpu",                                                    \
      .help = "What is counted, by name; wall is cpu and every off-cpu together."},                 \
     {"pid", 'p', OPTION_LIST_AT(type, field.pids), .placeholder = "PID", .group = "Filters",       \
-     .help = "Only this process. May be given several times."},                                    \
+     .help = "Only this process."},                                                                \
     {"thread", 't', OPTION_LIST_AT(type, field.threads), .placeholder = "THREAD",                  \
      .group = "Filters",                                                                           \
-     .help = "Only threads with this id or name (*, ? and [] match). May be given several times."},\
+     .help = "Only threads with this id or name (*, ? and [] match)."},                             \
     {"function", 'f', OPTION_TEXT_AT(type, field.function), .placeholder = "FUNCTION",             \
      .group = "Filters",                                                                           \
      .help = "Only samples with such a function on the stack: a part of its name, or an extended " \

@@ -128,6 +128,21 @@ def test_two_builds_by_function(sonde, builds):
     assert steady["samples_before"] > 50 and steady["samples_after"] > 100, steady
 
 
+def test_builds_of_two_names(sonde, target, tmp_path):
+    """app-1.0 and app-1.1 are one program; what a library has in both stays where it is."""
+    for name in ("app-1.0", "app-1.1"):
+        shutil.copy(target("shares"), tmp_path / name)
+        assert sonde("run", "-o", tmp_path / f"{name}.sonde", "--", tmp_path / name).status == 0
+    done = sonde("diff", tmp_path / "app-1.0.sonde", tmp_path / "app-1.1.sonde", "--json")
+    assert done.status == 0, done
+    rows = {row["name"]: row for row in done.json["sections"]["functions"]["rows"]}
+    for name in ("main", "most", "some", "least"):
+        assert not rows[name].get("state"), rows[name]
+        assert rows[name]["module"] == "app-1.0"
+    said = sonde("diff", tmp_path / "app-1.0.sonde", tmp_path / "app-1.1.sonde").stdout
+    assert "app-1.0 and app-1.1 are taken for two builds of one program" in said
+
+
 def test_two_builds_by_line_and_stack(sonde, builds):
     lines = [row for row in rows_of(sonde, builds, "lines", "--lines") if "steady" in row["name"]]
     assert lines and all(not row.get("state") for row in lines), lines

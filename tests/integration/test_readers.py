@@ -156,3 +156,19 @@ def test_what_we_write_we_read(sonde, target, tmp_path, name):
     for row in before:
         if row["self_percent"] > 5:
             assert after[row["name"]]["self"] == row["self"], (row, after)
+
+
+@pytest.mark.parametrize("name", ["pprof", "speedscope", "callgrind"])
+def test_lines_and_inlined_functions_come_back(sonde, target, tmp_path, name):
+    """Of a format that has them: each line with its function, file and cost."""
+    def lines(path):
+        rows = sonde("report", path, "--lines", "--json", "--top", "0").json["sections"]
+        return {(row["function"], row["file"], row["line"]): row["self"]
+                for section in rows.values() for row in section.get("rows", [])
+                if row.get("line") and row["self"]}
+    assert sonde("run", "-o", tmp_path / "r.sonde", "--", target("inline")).status == 0
+    assert sonde("export", tmp_path / "r.sonde", "-f", name, "--event", "cpu", "-o",
+                 tmp_path / "x").status == 0
+    before = lines(tmp_path / "r.sonde")
+    assert {function for function, _, _ in before} >= {"inner"}
+    assert lines(tmp_path / "x") == before

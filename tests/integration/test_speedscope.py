@@ -72,18 +72,21 @@ def test_published_schema(file, speedscope):
         assert speedscope_rules.faults(schema, schema, broken), damage
 
 
-def test_speedscope_opens_it(sonde, recording, speedscope, tmp_path):  # noqa: F811
+@pytest.mark.parametrize("name, file", [("speedscope", "sonde.speedscope.json"),
+                                        ("perf-script", "sonde.perf.txt")])
+def test_speedscope_opens_it(sonde, recording, speedscope, tmp_path, name, file):  # noqa: F811
+    """Its own format, and what it reads of perf's: text as `perf script` prints it."""
     if not find():
         pytest.skip("there is no chromium here")
-    made = sonde("export", recording, "-f", "speedscope")
+    made = sonde("export", recording, "-f", name)
     assert made.status == 0, made
     data = base64.b64encode(made.stdout.encode()).decode()
-    (tmp_path / "load.js").write_text(
-        f"speedscope.loadFileFromBase64('sonde.speedscope.json', '{data}')")
+    (tmp_path / "load.js").write_text(f"speedscope.loadFileFromBase64('{file}', '{data}')")
+    shown = {"speedscope": "main 42 of app 42", "perf-script": "main pid: 42 tid: 42 (1/3)"}[name]
     with Browser(tmp_path) as browser:
         page = browser.open(speedscope / "index.html",
                             query=f"#localProfilePath={tmp_path / 'load.js'}",
                             wait="document.querySelectorAll('canvas').length > 0")
-        page.until("document.body.innerText.includes('main 42 of app 42')")
+        page.until(f"document.body.innerText.includes('{shown}')")
         complaints = [text for text in page.complaints() if "favicon" not in text]
     assert not complaints
