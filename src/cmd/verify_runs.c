@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,32 @@ struct trial {
     unsigned done;
     uint64_t alone, alone_most, under, own; /* CPU ns: least, most; least; least */
 };
+
+static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+#define ENDING (sizeof ending / sizeof *ending)
+static volatile sig_atomic_t interrupted;
+
+static void note_signal(int number)
+{
+    interrupted = number;
+}
+
+/* What ends us leaves time to remove the folder. One that our caller ignores stays ignored. */
+static void catch_signals(struct sigaction before[ENDING])
+{
+    struct sigaction ours = {.sa_handler = note_signal};
+    for (size_t i = 0; i < ENDING; i++)
+        if (sigaction(ending[i], NULL, &before[i]) == 0 && before[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &ours, NULL);
+}
+
+static void release_signals(const struct sigaction before[ENDING])
+{
+    for (size_t i = 0; i < ENDING; i++)
+        sigaction(ending[i], &before[i], NULL);
+    if (interrupted)
+        raise(interrupted);
+}
 
 static int prepare(struct trial *t, struct error *err)
 {
@@ -109,9 +136,12 @@ static int run_words(const struct trial *t, const char *const *words, struct err
         run_child(t, words);
     if (pid < 0)
         return error_errno(err, FAULT_SYSTEM, "cannot start %s", words[0]);
-    while (waitpid(pid, &status, 0) < 0)
+    while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR)
             return error_errno(err, FAULT_SYSTEM, "cannot wait for %s", words[0]);
+        if (interrupted)
+            kill(pid, interrupted);
+    }
     if (!status)
         return 0;
     if (!io_slurp(t->said, 1 << 16, &said, NULL, NULL) && strchr(said, '\n'))
@@ -211,7 +241,7 @@ static void sum_up(struct verify_run *r, const struct trial *t)
 static int repeat_trial(struct verify_run *r, struct trial *t, unsigned repeat, struct error *err)
 {
     int rc = 0;
-    for (; t->done < repeat && !rc; t->done++) {
+    for (; t->done < repeat && !rc && !interrupted; t->done++) {
         struct truth one;
         rc = run_alone(t, err);
         if (rc)
@@ -234,6 +264,7 @@ int verify_measure(struct verify_run *r, const struct verify_workload *w, unsign
 {
     struct trial t = {.workload = w};
     struct error why = {0};
+    struct sigaction before[ENDING];
     *r = (struct verify_run){.workload = w};
     for (; w->kinds[r->kind_count]; r->kind_count++)
         r->kinds[r->kind_count].name = w->kinds[r->kind_count];
@@ -244,15 +275,16 @@ int verify_measure(struct verify_run *r, const struct verify_workload *w, unsign
         tell_why(r, "there is no python3");
         return 0;
     }
+    catch_signals(before);
     rc = prepare(&t, err);
-    if (rc)
-        return rc;
-    if (repeat_trial(r, &t, repeat, &why))
+    if (!rc && repeat_trial(r, &t, repeat, &why))
         tell_why(r, why.text);
-    else
+    else if (!rc)
         sum_up(r, &t);
-    clean(&t);
-    return 0;
+    if (!rc)
+        clean(&t);
+    release_signals(before);
+    return rc;
 }
 
 void verify_run_release(struct verify_run *r)

@@ -3,10 +3,12 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
 
 import pytest
 
-from runs import run
+from runs import run, wait_until
 
 pytestmark = pytest.mark.alone
 
@@ -113,3 +115,16 @@ def test_without_python(sonde, environment, tmp_path):
     row = kinds(done)["python lines"]
     assert row["verdict"] == "not here" and "python3" in row["why"]
     assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing(sonde_path, environment, tmp_path, number):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    running = subprocess.Popen([sonde_path, "verify"], env={**environment, "TMPDIR": str(folder)},
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    wait_until(lambda: [path for path in folder.iterdir() if list(path.iterdir())])
+    running.send_signal(number)
+    assert running.wait(30) == -number
+    assert list(folder.iterdir()) == []
