@@ -85,6 +85,9 @@ static int draw(const struct diff *d, const struct invocation *inv, bool html, s
     struct flame flame;
     diff_flame(d, min, &tree, &flame);
     text_format(&title, "%s → %s", d->side[0].file, d->side[1].file);
+    if (d->per != DIFF_PER_RUN) /* what the boxes of the second hold is not what was recorded */
+        text_add(&title, d->per == DIFF_PER_SHARE ? ", scaled to the same total"
+                                                  : ", scaled to the same time");
     struct flame_picture picture = {.flame = &flame,
                                     .selection = &d->side[1].selection,
                                     .kind = o->kind ? FLAME_ICICLE : FLAME_GRAPH,
