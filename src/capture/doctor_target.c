@@ -13,6 +13,7 @@
 #include "capture/doctor_internal.h"
 #include "capture/launch.h"
 #include "capture/proc.h"
+#include "symbol/symbol.h"
 
 #define HEADERS_MAX 4096
 #define NAMES_MAX ((size_t)1 << 20)
@@ -145,6 +146,22 @@ static void look_at_names(struct doctor *d, const struct program *p)
                    "no unwind tables");
 }
 
+/* sonde does without them; others do not, and frame pointers are what BPF tools follow. */
+static void look_at_frame_pointers(struct doctor *d, const struct program *p, const char *path)
+{
+    size_t functions, with = symbol_frame_pointers(path, &functions);
+    if (!functions)
+        doctor_add(d, "frame pointers", DOCTOR_LIMITED, "tries them where nothing else is there",
+                   "", "the program does not tell where its functions begin");
+    else if (2 * with > functions)
+        doctor_add(d, "frame pointers", DOCTOR_WELL, "", "", "%zu of %zu functions set them", with,
+                   functions);
+    else
+        doctor_add(d, "frame pointers", p->has_unwind ? DOCTOR_WELL : DOCTOR_LIMITED, "", "",
+                   "%zu of %zu functions set them%s", with, functions,
+                   p->has_unwind ? ": not needed, the unwind tables are used" : "");
+}
+
 static int examine_file(struct doctor *d, const char *name, char *path, size_t size,
                         struct error *err)
 {
@@ -158,6 +175,7 @@ static int examine_file(struct doctor *d, const char *name, char *path, size_t s
         return rc;
     doctor_add(d, "program", DOCTOR_WELL, "", "", "%s", path);
     look_at_names(d, &p);
+    look_at_frame_pointers(d, &p, path);
     if (p.interpreted || p.dynamic)
         doctor_add(d, "linking", DOCTOR_WELL, "", "", "dynamic: heap and traces can be recorded");
     else

@@ -10,6 +10,7 @@
  */
 #include "symbol/symbol_internal.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,9 +19,11 @@
 #define TABLE_MAX ((size_t)256 << 20)
 #define HEADER 12
 #define ROW 8
+#define PROLOGUE 24
+#define LOOKED_AT 4096 /* functions, from all over the program */
 
 struct frame_table {
-    const struct image *image;
+    struct image *image;
     const struct image_section *header, *entries;
     uint8_t *data;
     size_t rows;
@@ -108,6 +111,40 @@ static int frame_table_run(struct module *m, struct error *err)
                 name_address(m, &t, i);
     free(t.data);
     return 0;
+}
+
+/* push %rbp, after an endbr64 where there is one, and soon mov %rsp, %rbp; stp x29, x30, [sp,
+ * ...]!. */
+static bool sets_frame_pointer(const struct image *image, const uint8_t *code, size_t len)
+{
+    static const uint8_t endbr[] = {0xf3, 0x0f, 0x1e, 0xfa}, set[] = {0x48, 0x89, 0xe5};
+    if (image->machine == EM_AARCH64)
+        return code[0] == 0xfd && code[1] == 0x7b && code[3] == 0xa9;
+    size_t at = memcmp(code, endbr, sizeof endbr) ? 0 : sizeof endbr;
+    return code[at] == 0x55 && memmem(code + at, len - at, set, sizeof set);
+}
+
+size_t symbol_frame_pointers(const char *path, size_t *functions)
+{
+    struct frame_table t = {.image = image_open(NULL, path, NULL)};
+    size_t with = 0;
+    *functions = 0;
+    if (t.image && frame_table_open(&t)) {
+        size_t step = t.rows / LOOKED_AT + 1;
+        for (size_t row = 0; row < t.rows; row += step) {
+            uint64_t start = start_of(&t, row);
+            const struct image_section *s = image_code_at(t.image, start);
+            uint8_t code[PROLOGUE];
+            if (!s || strcmp(s->name, ".text") != 0 ||
+                !image_read(t.image, s->offset + (start - s->address), code, sizeof code))
+                continue;
+            ++*functions;
+            with += sets_frame_pointer(t.image, code, sizeof code);
+        }
+    }
+    free(t.data);
+    image_free(t.image);
+    return with;
 }
 
 const struct resolver resolver_frame_table = {"frame table", SYMBOL_ELF, frame_table_run};

@@ -115,6 +115,10 @@ struct symbol_result {
     char source[240];  /* the file that most answers came from; empty if none */
 };
 
+/* How many of a program's functions (of all, or of some from all over it) begin by setting the
+ * frame pointer; `functions` is 0 if that cannot be told. */
+size_t symbol_frame_pointers(const char *path, size_t *functions);
+
 /* A word for a status, for tables and JSON ("full", "names", "not-found", ...). */
 const char *symbol_status_name(enum symbol_status status);
 

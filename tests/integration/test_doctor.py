@@ -37,6 +37,22 @@ def test_an_ordinary_user(nobody):
     assert nobody("run", "--cpu-limit", "1", "--", "true").status == 125
 
 
+def test_frame_pointers(sonde, tmp_path):
+    """As many functions set them as the compiler was told to let."""
+    source, names = tmp_path / "x.c", [f"f{i}" for i in range(40)]
+    source.write_text("int g(int);" + "".join(f"int {name}(int a) {{ return g(a) + g(a + 1); }}\n"
+                                               for name in names) +
+                      "int g(int a) { return a; } int main(int c, char **v) { return f0(c) < 0; }")
+    found = {}
+    for how in ("-fno-omit-frame-pointer", "-fomit-frame-pointer"):
+        made = run(["gcc", "-O1", "-fno-inline", how, "-o", tmp_path / "x", source])
+        assert made.status == 0, made
+        why = findings(sonde("doctor", "--json", tmp_path / "x"))["frame pointers"]["why"]
+        found[how] = [int(word) for word in why.split() if word.isdigit()]
+    (with_them, all_of_them), (without, _) = found.values()
+    assert all_of_them > with_them == len(names) + 1 and without == 0, found  # and main; not the leaf
+
+
 def test_programs(sonde, target, tmp_path):
     good = findings(sonde("doctor", "--json", target("shares")))
     assert good["debug information"]["state"] == good["stacks"]["state"] == "well"
@@ -48,6 +64,7 @@ def test_programs(sonde, target, tmp_path):
     found = findings(sonde("doctor", "--json", stripped))
     assert found["debug information"]["state"] == "limited"
     assert found["build-id"]["why"] == "none" and found["setuid"]["state"] == "limited"
+    assert found["frame pointers"]["why"].startswith("0 of ")
     python = findings(sonde("doctor", "--json", "/usr/bin/python3"))
     assert "Python" in python
 
