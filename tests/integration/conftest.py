@@ -14,7 +14,7 @@ import subprocess
 
 import pytest
 
-from runs import Harness, Recording, clean_environment, run
+from runs import Harness, Recording, Run, children_of, clean_environment, run, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -131,9 +131,10 @@ def started(environment):
     running = []
 
     def start(command, **more):
-        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL,
-                                   **{"env": environment, "stdout": subprocess.PIPE,
-                                      "stderr": subprocess.PIPE, "text": True, **more})
+        process = subprocess.Popen([str(word) for word in command],
+                                   **{"env": environment, "stdin": subprocess.DEVNULL,
+                                      "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                                      "text": True, **more})
         running.append(process)
         return process
     yield start
@@ -141,6 +142,28 @@ def started(environment):
         if process.poll() is None:
             kill_tree(process.pid)
         process.communicate()
+
+
+@pytest.fixture
+def overrun(started, sonde_path, target, recording, tmp_path):
+    """overrun(count) -> the recording of so many page faults, none of which the collector could take
+    while they came: it was stopped."""
+    def record(count):
+        path = tmp_path / "overrun.sonde"
+        collector = started([sonde_path, "run", "-e", "page-faults@1", "-o", path, "--", target("faults"),
+                             count, "waits"], stdin=subprocess.PIPE)
+        assert collector.stdout.readline() == "ready\n"
+        (child,) = children_of(collector.pid)
+        os.kill(collector.pid, signal.SIGSTOP)
+        collector.stdin.write("go\n")
+        collector.stdin.flush()
+        wait_until(lambda: pathlib.Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0] == "Z")
+        os.kill(collector.pid, signal.SIGCONT)
+        out, err = collector.communicate(timeout=60)
+        made = recording(path)
+        made.made = Run(["faults"], collector.returncode, out, err, 0)
+        return made
+    return record
 
 
 def kill_tree(pid):

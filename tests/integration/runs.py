@@ -63,6 +63,11 @@ def wait_until(holds, seconds=20):
         time.sleep(0.02)
 
 
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as listed:
+        return [int(child) for child in listed.read().split()]
+
+
 def samples_in(recording):
     """How many there are so far; it is written once a second."""
     said = recording.show("--json", status=None)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from runs import run, samples_in, wait_until
+from runs import children_of, run, samples_in, wait_until
 
 UNITS = 2500000  # of shares: two and a half seconds on an idle machine
 
@@ -26,11 +26,6 @@ def recorded(started, sonde_path, target, tmp_path):
         return started([sonde_path, "run", "-o", path, *options, "--", target("shares"),
                         UNITS]), path
     return start
-
-
-def children_of(pid):
-    listed = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in listed.split()]
 
 
 def test_c1_sigkill(recorded, recording, alone):
@@ -98,9 +93,9 @@ def test_the_collector_goes_before_its_target(recorded):
     assert os.getpriority(os.PRIO_PROCESS, child) == os.getpriority(os.PRIO_PROCESS, 0)
 
 
-def test_c4_ring_overrun(harness):
+def test_c4_ring_overrun(overrun):
     """More page faults than any ring holds: recorded and lost add up to what the kernel counted."""
-    recording = harness("faults", 30000, options=["-e", "page-faults@1"]).record()
+    recording = overrun(30000)
     report = recording.report("--event", "page-faults")
     assert report.profiler["lost"] > 0
     assert 0 <= report.profiler["generated"] - int(recording.made.stdout) < 150

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from runs import wait_until
+from runs import children_of, wait_until
 
 
 @pytest.fixture
@@ -57,10 +57,6 @@ def test_a_tree_of_a_process(monitor, started):
     assert [(row["depth"], row["name"]) for row in rows] == [(0, "sh"), (1, "sleep"), (1, "sleep")]
     named = rows_of(monitor("--tree", "sleep 61"))
     assert {row["command"].split(" ", 1)[1] for row in named} >= {"sleep 61"}
-
-
-def children_of(pid):
-    return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
 def test_a_tree_by_name_shows_each_once_below_its_parent(monitor, started):

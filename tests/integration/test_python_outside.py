@@ -56,7 +56,7 @@ def by_process(recording):
 def test_every_interpreter_of_a_tree(harness, script):
     """One shell starts them all; each has its shares, whoever read them."""
     app = script(WORK)
-    shell = "env | grep -c LD_PRELOAD\n" + "".join(f"{path} {app} 40\n" for path in FOUND)
+    shell = "env | grep -c LD_PRELOAD\n" + "".join(f"{path} {app} 80\n" for path in FOUND)
     run = harness("/bin/sh", "-c", shell, options=["--rate", "1997"])
     report = run.check(together=True)
     assert any("with nothing put into the processes" in note for note in report.notes), report.notes

@@ -187,7 +187,7 @@ def test_a_server_that_goes_and_returns(growing, redis):
     time.sleep(2.2)
     redis.start()
     again = Subscriber(redis, "cpu_profile")
-    assert "self" in again.message("cpu_profile")
+    assert any("self" in again.message("cpu_profile") for _ in range(10)), "it ran little at first, perhaps"
     out, err = growing.finish(process)
     assert process.returncode == 0 and int(out) > 0
     lost = int(err.rpartition("published, ")[2].split()[0])

@@ -39,7 +39,7 @@ def test_shares_of_many_samples(harness):
 @pytest.mark.parametrize("denied", ["bpf", "perf"])
 def test_shares_by_the_next_best_way(harness, target, denied):
     """Each thread's own clock where BPF is refused; timers inside the program where perf is."""
-    recording = harness("shares", 1000000, under=[target("deny"), denied]).record()
+    recording = harness("shares", 3000000, under=[target("deny"), denied]).record()
     report = recording.report()
     assert_shares(report.rows("functions"), SHARES, 6)
     report.check_accounts()
@@ -182,8 +182,8 @@ def test_page_faults_are_all_recorded(harness):
     assert touched[0]["total_samples"] == 300
 
 
-def test_page_faults_that_are_lost_are_counted(harness):
-    report, counted = faults_of(harness("faults", 20000, options=["-e", "page-faults@1"]).record())
+def test_page_faults_that_are_lost_are_counted(overrun):
+    report, counted = faults_of(overrun(20000))
     assert report.profiler["lost"] > 0
     assert counted <= report.profiler["generated"] <= counted + STARTING
 

@@ -43,11 +43,14 @@ function showLegend() {
     entries.push(element('li', {}, swatch, element('b', { textContent: name }), percent(value, whole)));
   };
   if (data.compares) {
+    const groups = [['gone, or nearly', -4, -4], ['less', -3, -1], ['as before', 0, 0], ['more', 1, 3],
+      ['new, or nearly', 4, 4]];
     const levels = new Float64Array(9);
     for (let i = 0; i < boxes.n; i++) levels[changeOf(i) + 4] += boxes.self[i];
-    ['gone', '', 'less', '', 'as before', '', 'more', '', 'new'].forEach((name, level) => {
-      if (name) add(CHANGES[darkness.matches ? 1 : 0][level], name, levels[level]);
-    });
+    for (const [name, first, last] of groups) {
+      const value = levels.subarray(first + 4, last + 5).reduce((sum, level) => sum + level, 0);
+      add(CHANGES[darkness.matches ? 1 : 0][(first + last) / 2 + 4], name, value);
+    }
   } else if (view.byModule) {
     for (const [module, { value }] of modules) {
       if (module) add(moduleColour(module, 0), data.strings[module], value);
