@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "agent/attach.h"
+#include "agent/heap_operators.h"
 #include "agent/heap_pass.h"
 #include "agent/heap_real.h"
 #include "agent/real.h"
@@ -111,30 +112,9 @@ static const struct {
     const char *name;
     any_function *known;
 } operators[] = {
-#define OPERATOR(name)                                                                             \
-    {                                                                                              \
-#name, &known_##name                                                                       \
-    }
-    OPERATOR(_Znwm),
-    OPERATOR(_Znam),
-    OPERATOR(_ZnwmRKSt9nothrow_t),
-    OPERATOR(_ZnamRKSt9nothrow_t),
-    OPERATOR(_ZnwmSt11align_val_t),
-    OPERATOR(_ZnamSt11align_val_t),
-    OPERATOR(_ZnwmSt11align_val_tRKSt9nothrow_t),
-    OPERATOR(_ZnamSt11align_val_tRKSt9nothrow_t),
-    OPERATOR(_ZdlPv),
-    OPERATOR(_ZdaPv),
-    OPERATOR(_ZdlPvm),
-    OPERATOR(_ZdaPvm),
-    OPERATOR(_ZdlPvRKSt9nothrow_t),
-    OPERATOR(_ZdaPvRKSt9nothrow_t),
-    OPERATOR(_ZdlPvSt11align_val_t),
-    OPERATOR(_ZdaPvSt11align_val_t),
-    OPERATOR(_ZdlPvmSt11align_val_t),
-    OPERATOR(_ZdaPvmSt11align_val_t),
-    OPERATOR(_ZdlPvSt11align_val_tRKSt9nothrow_t),
-    OPERATOR(_ZdaPvSt11align_val_tRKSt9nothrow_t),
+#define OPERATOR(name) {#name, &known_##name},
+    HEAP_OPERATORS(OPERATOR) OPERATOR(_ZdlPvSt11align_val_tRKSt9nothrow_t)
+        OPERATOR(_ZdaPvSt11align_val_tRKSt9nothrow_t)
 #undef OPERATOR
 };
 

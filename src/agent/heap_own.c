@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/detour.h"
+#include "agent/heap_operators.h"
 #include "agent/heap_pass.h"
 #include "agent/own_symbols.h"
 
@@ -156,55 +157,18 @@ struct function {
     {                                                                                              \
 #name, (any_function)own_##name, (any_function *)&real_##name, false                       \
     }
-#define OPERATOR(name)                                                                             \
-    {                                                                                              \
-#name, (any_function)own_##name, (any_function *)&real_##name, true                        \
-    }
+#define OPERATOR(name) {#name, (any_function)own_##name, (any_function *)&real_##name, true},
 
 static const struct function functions[] = {
-    FUNCTION(malloc),
-    FUNCTION(free),
-    FUNCTION(calloc),
-    FUNCTION(realloc),
-    FUNCTION(reallocarray),
-    FUNCTION(cfree),
-    FUNCTION(posix_memalign),
-    FUNCTION(aligned_alloc),
-    FUNCTION(memalign),
-    FUNCTION(valloc),
-    FUNCTION(pvalloc),
-    FUNCTION(mallocx),
-    FUNCTION(rallocx),
-    FUNCTION(dallocx),
-    FUNCTION(sdallocx),
-    FUNCTION(zalloc),
-    FUNCTION(malloc_small),
-    FUNCTION(zalloc_small),
-    FUNCTION(malloc_aligned),
-    FUNCTION(zalloc_aligned),
-    FUNCTION(realloc_aligned),
-    FUNCTION(free_size),
-    FUNCTION(free_aligned),
-    FUNCTION(free_size_aligned),
-    OPERATOR(_Znwm),
-    OPERATOR(_Znam),
-    OPERATOR(_ZnwmRKSt9nothrow_t),
-    OPERATOR(_ZnamRKSt9nothrow_t),
-    OPERATOR(_ZnwmSt11align_val_t),
-    OPERATOR(_ZnamSt11align_val_t),
-    OPERATOR(_ZnwmSt11align_val_tRKSt9nothrow_t),
-    OPERATOR(_ZnamSt11align_val_tRKSt9nothrow_t),
-    OPERATOR(_ZdlPv),
-    OPERATOR(_ZdaPv),
-    OPERATOR(_ZdlPvm),
-    OPERATOR(_ZdaPvm),
-    OPERATOR(_ZdlPvRKSt9nothrow_t),
-    OPERATOR(_ZdaPvRKSt9nothrow_t),
-    OPERATOR(_ZdlPvSt11align_val_t),
-    OPERATOR(_ZdaPvSt11align_val_t),
-    OPERATOR(_ZdlPvmSt11align_val_t),
-    OPERATOR(_ZdaPvmSt11align_val_t),
-};
+    FUNCTION(malloc),         FUNCTION(free),           FUNCTION(calloc),
+    FUNCTION(realloc),        FUNCTION(reallocarray),   FUNCTION(cfree),
+    FUNCTION(posix_memalign), FUNCTION(aligned_alloc),  FUNCTION(memalign),
+    FUNCTION(valloc),         FUNCTION(pvalloc),        FUNCTION(mallocx),
+    FUNCTION(rallocx),        FUNCTION(dallocx),        FUNCTION(sdallocx),
+    FUNCTION(zalloc),         FUNCTION(malloc_small),   FUNCTION(zalloc_small),
+    FUNCTION(malloc_aligned), FUNCTION(zalloc_aligned), FUNCTION(realloc_aligned),
+    FUNCTION(free_size),      FUNCTION(free_aligned),   FUNCTION(free_size_aligned),
+    HEAP_OPERATORS(OPERATOR)};
 
 #define COUNT (sizeof functions / sizeof *functions)
 
