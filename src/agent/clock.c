@@ -36,13 +36,13 @@ static int event_open(uint64_t interval)
     attr.disabled = 1;
     attr.exclude_hv = 1;
     attr.wakeup_events = 1;
-    attr.sample_type = PERF_SAMPLE_CALLCHAIN;
+    attr.sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_CALLCHAIN;
     attr.exclude_callchain_user = 1;
     long fd = raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     if (fd != -EACCES && fd != -EPERM)
         return (int)fd;
     attr.exclude_kernel = 1;
-    attr.sample_type = 0;
+    attr.sample_type = PERF_SAMPLE_READ;
     return (int)raw5(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -89,7 +89,7 @@ void clock_start(struct agent_thread *t)
         return;
     c->cpu = thread_cpu();
     t->interval = agent_settings.interval;
-    c->head = c->newest = 0;
+    c->head = c->newest = c->counted = 0;
     void *page = event_start(t->tid, t->interval, &c->size);
     if (!page) {
         c->refused = true;
@@ -125,8 +125,8 @@ static uint64_t ring_word(const struct clock_state *c, uint64_t at)
 }
 
 /* How many samples lie between `from` and `head`; where the newest begins, else `head`. Records are
- * | type u32 | misc u16 | size u16 | and, of a sample with the kernel's frames, | count | addresses
- * |.
+ * | type u32 | misc u16 | size u16 |, and of a sample | what the event has counted | and, with the
+ * kernel's frames, | count | addresses |.
  */
 static uint64_t ring_read(const struct clock_state *c, uint64_t from, uint64_t head,
                           uint64_t *newest)
@@ -147,9 +147,9 @@ static uint64_t ring_read(const struct clock_state *c, uint64_t from, uint64_t h
     return count;
 }
 
-/* What the kernel's event has run since the sample before, by its own count. The thread's CPU clock
- * is another one: in a virtual machine it leaves out what the host took away, which the kernel's
- * samples and sums do not. */
+/* What the kernel's event has run since the sample before, by its own count: a timer that comes
+ * late stands for more. The thread's CPU clock is another one: in a virtual machine it leaves out
+ * what the host took away, which the kernel's samples and sums do not. */
 static uint64_t ring_value(struct clock_state *c, uint64_t interval)
 {
     const struct perf_event_mmap_page *page = c->page;
@@ -161,7 +161,10 @@ static uint64_t ring_value(struct clock_state *c, uint64_t interval)
         count = ring_read(c, from, head, &c->newest);
     c->samples += count;
     c->bytes += head - from;
-    return count * interval;
+    uint64_t now = c->newest < head ? ring_word(c, c->newest + 8) : c->counted + count * interval;
+    uint64_t value = count && now > c->counted ? now - c->counted : 0;
+    c->counted += value;
+    return value;
 }
 
 uint64_t clock_value(struct agent_thread *t)
@@ -183,10 +186,11 @@ size_t clock_kernel(struct agent_thread *t, uint64_t *out, size_t max)
     size_t count = 0;
     if (!c->page || c->size <= PAGE || c->newest >= c->head)
         return 0;
-    uint64_t at = c->newest, left = (ring_word(c, at) >> 48) / 8 - 2, said = ring_word(c, at + 8);
+    uint64_t at = c->newest, words = (ring_word(c, at) >> 48) / 8;
+    uint64_t left = words > 3 ? words - 3 : 0, said = left ? ring_word(c, at + 16) : 0;
     /* Markers of whose frames follow are not addresses; they are the last 4096 numbers. */
     for (uint64_t i = 0; i < left && i < said && count < max; i++) {
-        uint64_t word = ring_word(c, at + 16 + 8 * i);
+        uint64_t word = ring_word(c, at + 24 + 8 * i);
         if (word < (uint64_t)-4096)
             out[count++] = word;
     }

@@ -18,6 +18,7 @@ struct clock_state {
     void *page;              /* of the event; NULL: none */
     uint32_t size;           /* of what is mapped there */
     uint64_t head, newest;   /* of the event's ring, when it was read last; its latest sample */
+    uint64_t counted;        /* by the event, up to that sample: ns */
     uint64_t samples, bytes; /* read from it so far */
     bool refused;            /* not to be tried again */
     uint64_t cpu;            /* of the thread, when it was sampled last; only without a ring */

@@ -5,6 +5,8 @@
         assert made.status == 0
 """
 
+import fcntl
+import functools
 import os
 import pathlib
 import pwd
@@ -87,10 +89,14 @@ def sonde(sonde_path, environment):
 
 @pytest.fixture(scope="session")
 def built(build):
-    """built("bench/make_recording") -> path of what the build folder holds, built if need be."""
+    """built("bench/make_recording") -> path of what the build folder holds, built if need be: once, and not
+    while the other half of the tests builds."""
+    @functools.cache
     def find(product):
-        done = subprocess.run(["ninja", "-C", build, "--quiet", product], text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with open(build / "integration.lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = subprocess.run(["ninja", "-C", build, "--quiet", product], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert done.returncode == 0, done.stdout
         return build / product
     return find

@@ -26,6 +26,7 @@ def test_a_target_does_not_notice(watch, target, program):
     watch.compare([target(program.name), *arguments_of(program, target)])
 
 
+@pytest.mark.alone
 def test_shares_are_true(watch, target):
     report = watch.compare([target("shares"), "8000000"], timeout=240)
     assert abs(report.share("most") - 60) < 3

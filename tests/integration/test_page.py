@@ -20,10 +20,11 @@ WEIGHT = 200_000  # bytes of the application, compressed
 
 
 @pytest.fixture(scope="module")
-def pages(build, sonde_path, tmp_path_factory):
+def pages(build, built, sonde_path, tmp_path_factory):
     """A folder of recordings and their pages."""
     folder = tmp_path_factory.mktemp("pages")
-    subprocess.run(["ninja", "-C", build, "--quiet", "tests/targets/heap", "tests/targets/shares"], check=True)
+    for program in ("heap", "shares"):
+        built(f"tests/targets/{program}")
 
     def sonde(*arguments):
         subprocess.run([sonde_path, *arguments], check=True, stdout=subprocess.DEVNULL)
@@ -127,10 +128,9 @@ def test_sums_over_time_are_those_of_the_whole(pages):
         assert max(c["step.symbol"]) < len(c["symbol.name"])
 
 
-def test_a_long_recording_stays_small(build, sonde_path, tmp_path):
+def test_a_long_recording_stays_small(built, sonde_path, tmp_path):
     """Rows over time are bounded, and what is folded together still adds up."""
-    subprocess.run(["ninja", "-C", build, "--quiet", "bench/make_recording"], check=True)
-    subprocess.run([build / "bench/make_recording", tmp_path / "r.sonde", "700000", "40000"], check=True)
+    subprocess.run([built("bench/make_recording"), tmp_path / "r.sonde", "700000", "40000"], check=True)
     subprocess.run([sonde_path, "graph", "--kind", "page", "-o", tmp_path / "r.html", tmp_path / "r.sonde"],
                    check=True)
     head, c = document(tmp_path / "r.html")

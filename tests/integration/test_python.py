@@ -339,6 +339,7 @@ def test_output_of_standard_tests(harness, some_python):
                 timeout=120).check(together=True)
 
 
+@pytest.mark.alone
 def test_writes_stay_whole(harness, some_python, script, tmp_path):
     """A signal makes a blocking write to a pipe short: not so that the program would notice."""
     app = script("""
