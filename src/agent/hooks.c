@@ -41,10 +41,11 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
     }
     if (!t)
         return REAL(pthread_create)(thread, attr, start, argument);
+    python_thread_coming();
     int result = REAL(pthread_create)(thread, attr, threads_main, t);
     if (result != 0)
         threads_cancel(t);
-    python_thread_coming();
+    python_thread_came();
     return result;
 }
 

@@ -134,9 +134,13 @@ void python_hook_own(void *thread)
         hook_thread(&hook_layouts[python_minor], thread);
 }
 
-void python_thread_coming(void)
+void python_thread_came(void)
 {
     python_threads_coming = 1;
+}
+
+void python_thread_coming(void)
+{
     if (by_thread() && !begins_thread) {
         if (!python_frames_watch(hooked_interpreter))
             trace_declare(TRACE_THREADS_UNSEEN);

@@ -55,11 +55,12 @@ void python_hooks_init(void *handle);
 bool python_hooks_set(void);
 void python_hooks_unset(void);
 
-/* Threads have been started. Up to 3.11 each has a hook of its own: those of Python get it before
+/* Threads are started. Up to 3.11 each has a hook of its own: those of Python get it before
  * the one that started them gives up the interpreter's lock; those of C code, which come to Python
  * later if at all, when their first frame begins. */
 extern uint32_t python_threads_coming;
-void python_thread_coming(void);
+void python_thread_coming(void); /* before it is started: its first frame may come at once */
+void python_thread_came(void);   /* and after */
 void python_hook_threads(void);
 /* The calling thread's, which has its lock. */
 void *python_interpreter(void);
