@@ -304,9 +304,10 @@ void budget_tell(struct budget *b)
              "budget: %.3g %% of the target's CPU time; measured: %.2f %% while it ran (%.2f %% "
              "sonde beside it, %.2f %% inside it, about %.2f %% the kernel for samples)%s",
              100 * b->share, whole, percent(b, d.own), percent(b, inside), percent(b, kernel),
-             d.target < LEAST_CPU     ? ": it ran too shortly to adapt"
-             : whole > 100 * b->share ? ": more than that, in spite of what was given up"
-                                      : "");
+             d.target < LEAST_CPU      ? ": it ran too shortly to adapt"
+             : whole <= 100 * b->share ? ""
+             : b->steps.len            ? ": more than that, in spite of what was given up"
+                                       : ": more than that; it ended before anything was given up");
     writer_note(s->writer, whole > 100 * b->share ? NOTE_WARNING : NOTE_INFO, note);
     tell_given_up(b);
     snprintf(number, sizeof number, "%.4g", 100 * b->share);

@@ -2,51 +2,27 @@
  * sandbox MODE: a filter that kills for all but a few system calls, put in place by a forked child
  * (`fork`), before fork and thread (`before`), or before running another program (`exec`).
  */
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../targets/work.h"
-
-#define ALLOW(name)                                                                                \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                        \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-#define DENY(name)                                                                                 \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                        \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#include "../targets/filter.h"
 
 static struct sock_filter few[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    ALLOW(write),
-    ALLOW(exit_group),
-    ALLOW(rt_sigreturn),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    FILTER_BEGIN, ALLOW(write), ALLOW(exit_group), ALLOW(rt_sigreturn), DENY_OTHERS,
 };
 
 /* Everything that a program needs to start, and nothing that the agent needs to. */
 static struct sock_filter most[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    DENY(socket),
-    DENY(memfd_create),
-    DENY(timer_create),
-    DENY(timer_delete),
-    DENY(process_vm_readv),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    FILTER_BEGIN,       DENY(socket),           DENY(memfd_create), DENY(timer_create),
+    DENY(timer_delete), DENY(process_vm_readv), ALLOW_OTHERS,
 };
 
-static void filter(struct sock_filter *rules, size_t count, int by_syscall)
+static void enter_by_syscall(struct sock_fprog program)
 {
-    struct sock_fprog program = {.len = (unsigned short)count, .filter = rules};
     must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
-    if (by_syscall)
-        must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0, "seccomp");
-    else
-        must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0, "prctl");
+    must(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0, "seccomp");
 }
 
 KEPT uint64_t busy(uint64_t units)
@@ -74,7 +50,7 @@ int main(int argc, char **argv)
     if (!strcmp(mode, "fork")) {
         pid_t pid = fork();
         if (pid == 0) {
-            filter(few, sizeof few / sizeof *few, 1);
+            enter_by_syscall(FILTER(few));
             busy(200000);
             _exit(7);
         }
@@ -82,7 +58,7 @@ int main(int argc, char **argv)
     } else if (!strcmp(mode, "before")) {
         pthread_t thread;
         void *volatile early = malloc(10);
-        filter(most, sizeof most / sizeof *most, 0);
+        filter_enter(FILTER(most));
         pid_t pid = fork();
         if (pid == 0) {
             void *volatile block = malloc(1000);
@@ -95,7 +71,7 @@ int main(int argc, char **argv)
         pthread_join(thread, NULL);
         free(early);
     } else if (!strcmp(mode, "exec")) {
-        filter(most, sizeof most / sizeof *most, 1);
+        enter_by_syscall(FILTER(most));
         execl("/proc/self/exe", "sandbox", "inside", NULL);
         must(0, "exec");
     }

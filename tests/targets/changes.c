@@ -4,29 +4,16 @@
  * starts a thread. At SIGTERM it ends with status 7.
  */
 #include <dlfcn.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "work.h"
-
-#define DENY(name)                                                                                 \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                        \
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
+#include "filter.h"
 
 static struct sock_filter rules[] = {
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-    DENY(gettid),
-    DENY(membarrier),
-    DENY(process_vm_readv),
-    DENY(sched_yield),
-    DENY(socket),
-    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    FILTER_BEGIN,      DENY(gettid), DENY(membarrier), DENY(process_vm_readv),
+    DENY(sched_yield), DENY(socket), ALLOW_OTHERS,
 };
 
 static volatile sig_atomic_t asked, over;
@@ -54,15 +41,13 @@ static void *allocate(void *argument)
 static void change(void)
 {
     static pthread_t thread;
-    struct sock_fprog program = {.len = sizeof rules / sizeof *rules, .filter = rules};
     asked = 0;
     if (library) {
         other = malloc;
         must(dlclose(library) == 0, "dlclose");
         return;
     }
-    must(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
-    must(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0, "seccomp");
+    filter_enter(FILTER(rules));
     must(pthread_create(&thread, NULL, allocate, NULL) == 0, "pthread_create");
 }
 
