@@ -93,20 +93,19 @@ static void chunk_give(struct heap_thread *t, uint8_t bits, uint32_t unit)
     t->held = region;
 }
 
-/* Puts all words of a table into one of 1 << bits empty ones. False: two lines are not enough for
- * some of them. */
+/* Puts all words of a table into the empty one of a region to be. False: two lines are not enough
+ * for some of them. */
 static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32_t count,
-                       uint32_t unit, uint8_t bits, bool *spilled)
+                       struct heap_region *to)
 {
-    struct heap_region to = {.table = unit, .bits = bits};
     for (uint32_t i = 0; i < count; i++) {
         if (!from[i])
             continue;
-        uint64_t *line = blocks_table(t, unit) + LINE * blocks_home(from[i] & KEY_MASK, bits);
-        uint64_t *place = blocks_look(line, UINT32_MAX, true);
+        struct blocks_home home = blocks_home(to, from[i] << 3);
+        uint64_t *place = blocks_look(blocks_line(t, home), UINT32_MAX, true);
         if (!place) {
-            place = blocks_look(blocks_neighbour(t, &to, line), UINT32_MAX, true);
-            *spilled = true;
+            place = blocks_look(blocks_neighbour(t, to, home), UINT32_MAX, true);
+            to->spilled |= 1ull << home.line % 64;
         }
         if (!place)
             return false;
@@ -121,16 +120,17 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
     uint32_t unit, old = r->table, count = r->bits ? 1u << r->bits : 0;
     uint8_t old_bits = r->bits;
     for (uint8_t bits = old_bits ? old_bits + 1 : LINE_BITS; bits <= BITS_MAX; bits++) {
-        bool spilled = false;
         if (!chunk_take(t, bits, &unit))
             return false;
-        if (!words_move(t, blocks_table(t, old), count, unit, bits, &spilled)) {
+        struct heap_region to = {.table = unit, .bits = bits};
+        if (!words_move(t, blocks_table(t, old), count, &to)) {
             chunk_give(t, bits, unit);
             continue;
         }
         r->table = unit;
         r->bits = bits;
-        r->spilled = spilled;
+        r->spilled = to.spilled;
+        r->most = (uint16_t)(1u << bits >> 1);
         if (old_bits)
             chunk_give(t, old_bits, old);
         return true;
@@ -142,27 +142,27 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
 static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_region *r,
                                uint64_t address)
 {
-    if (__builtin_expect(!r->bits || r->used >= 1u << r->bits >> 1, 0))
+    if (__builtin_expect(r->used >= r->most, 0))
         return NULL;
-    uint64_t *line = blocks_line(t, r, address), *there = NULL;
-    if (r->spilled)
-        there = blocks_look(blocks_neighbour(t, r, line), blocks_key(address), false);
-    return __builtin_expect(there != NULL, 0) ? there
-                                              : blocks_look(line, blocks_key(address), true);
+    struct blocks_home home = blocks_home(r, address);
+    uint64_t *there = NULL;
+    if (blocks_spilled(r, home))
+        there = blocks_look(blocks_neighbour(t, r, home), blocks_key(address), false);
+    return there ? there : blocks_look(blocks_line(t, home), blocks_key(address), true);
 }
 
 /* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
  */
 static uint64_t *place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
 {
-    bool grown = !r->bits || r->used >= 1u << r->bits >> 1;
-    if (grown && !region_grow(t, r))
+    if (r->used >= r->most && !region_grow(t, r))
         return NULL;
     uint64_t *place = place_in_line(t, r, address);
     while (!place) {
-        place = blocks_look(blocks_neighbour(t, r, blocks_line(t, r, address)), UINT32_MAX, true);
+        struct blocks_home home = blocks_home(r, address);
+        place = blocks_look(blocks_neighbour(t, r, home), UINT32_MAX, true);
         if (place)
-            r->spilled = 1;
+            r->spilled |= 1ull << home.line % 64;
         else if (!region_grow(t, r))
             return NULL;
         else

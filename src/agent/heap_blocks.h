@@ -2,9 +2,10 @@
  * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
  * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
  * in it. A table is of lines of eight words; a block stands anywhere in the line that its address
- * leads to, or, if that was full, in the line's neighbour (the region has `spilled` then). So
- * nothing is probed for word by word, and nothing need be moved when a block goes. A table doubles
- * when it is half full, or both lines are; the old one is kept for another region.
+ * leads to, or, if that was full, in the line's neighbour. So nothing is probed for word by word,
+ * and nothing need be moved when a block goes. A region's `spilled` has a bit for the lines of
+ * which that was so since the table was made, by their number modulo 64. A table doubles when it is
+ * half full, or both lines are; the old one is kept for another region.
  *
  * Here is what every call does; heap_blocks.c has what is rare. Addresses are not 0.
  */
@@ -52,16 +53,23 @@ INLINE uint32_t blocks_key(uint64_t address)
     return (uint32_t)(address >> 3 & KEY_MASK);
 }
 
-/* The line of a key in a table of 1 << bits words. */
-INLINE uint32_t blocks_home(uint32_t key, uint8_t bits)
+/* Where a block is looked for: a line of a table. */
+struct blocks_home {
+    uint32_t table, line;
+    uint8_t bits;
+};
+
+INLINE struct blocks_home blocks_home(const struct heap_region *r, uint64_t address)
 {
-    return (uint32_t)((uint64_t)(key * 0x9e3779b1u) >> (32 + LINE_BITS - bits));
+    uint8_t bits = r->bits;
+    uint32_t line =
+        (uint32_t)((uint64_t)(blocks_key(address) * 0x9e3779b1u) >> (32 + LINE_BITS - bits));
+    return (struct blocks_home){.table = r->table, .line = line, .bits = bits};
 }
 
-INLINE uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
-                             uint64_t address)
+INLINE uint64_t *blocks_line(const struct heap_thread *t, struct blocks_home home)
 {
-    return blocks_table(t, r->table) + LINE * blocks_home(blocks_key(address), r->bits);
+    return blocks_table(t, home.table) + (size_t)LINE * home.line;
 }
 
 /* The word of a key in a line, else an empty one if that will do, else NULL. */
@@ -74,19 +82,29 @@ INLINE uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too)
     return empty_too && empty ? line + __builtin_ctz(empty) : NULL;
 }
 
-/* The line where blocks go that a line has no room for. */
-INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
-                                  uint64_t *line)
+INLINE bool blocks_spilled(const struct heap_region *r, struct blocks_home home)
 {
-    uint64_t *table = blocks_table(t, r->table);
-    return r->bits == LINE_BITS ? line : table + ((line - table) ^ LINE);
+    return r->spilled >> home.line % 64 & 1;
 }
 
-/* On its way to the cache. */
-INLINE void blocks_fetch(const struct heap_thread *t, const struct heap_region *r, uint64_t address)
+/* The line where blocks go that a line has no room for. */
+INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
+                                  struct blocks_home home)
 {
-    if (r && r->bits)
-        __builtin_prefetch(blocks_line(t, r, address), 1);
+    home.line ^= r->bits != LINE_BITS;
+    return blocks_line(t, home);
+}
+
+/* Where a block will stand if nobody changes the region's table meanwhile; the line is on its way
+ * to the cache then. */
+INLINE struct blocks_home blocks_fetch(const struct heap_thread *t, const struct heap_region *r,
+                                       uint64_t address)
+{
+    if (__builtin_expect(!r || !r->bits, 0))
+        return (struct blocks_home){.table = UINT32_MAX};
+    struct blocks_home home = blocks_home(r, address);
+    __builtin_prefetch(blocks_line(t, home), 1);
+    return home;
 }
 
 INLINE struct heap_block blocks_read(uint64_t word)
@@ -102,10 +120,11 @@ INLINE struct heap_block blocks_read(uint64_t word)
 enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
                                  struct heap_block block, struct heap_block *old);
 
-/* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
- * 0. */
-INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
-                                 struct heap_block block, struct heap_block *old)
+/* HEAP_LOSSES when it went well; `home` is from blocks_fetch. *old is a block at that address whose
+ * end nobody saw, or has cell 0. */
+INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r,
+                                 struct blocks_home home, uint64_t address, struct heap_block block,
+                                 struct heap_block *old)
 {
     old->cell = 0;
     if (__builtin_expect(!r, 0))
@@ -114,8 +133,9 @@ INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, u
         return HEAP_LOST_BUSY;
     uint32_t key = blocks_key(address), same = 1, empty = 0;
     uint64_t *line = NULL;
-    if (__builtin_expect(r->used < 1u << r->bits >> 1 && !r->spilled, 1)) {
-        line = blocks_line(t, r, address);
+    bool same_table = home.table == r->table && home.bits == r->bits;
+    if (__builtin_expect(same_table && r->used < r->most && !blocks_spilled(r, home), 1)) {
+        line = blocks_line(t, home);
         arch_line_look(line, key, KEY_MASK, &same, &empty);
     }
     if (__builtin_expect(same || !empty || block.size > SIZE_MASK, 0))
@@ -134,10 +154,10 @@ INLINE struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
     struct heap_region *r = blocks_region(t, address, false);
     if (__builtin_expect(!r || !r->bits || !region_enter(t, r), 0))
         return block;
-    uint64_t *line = blocks_line(t, r, address);
-    uint64_t *place = blocks_look(line, blocks_key(address), false);
-    if (__builtin_expect(!place && r->spilled, 0))
-        place = blocks_look(blocks_neighbour(t, r, line), blocks_key(address), false);
+    struct blocks_home home = blocks_home(r, address);
+    uint64_t *place = blocks_look(blocks_line(t, home), blocks_key(address), false);
+    if (__builtin_expect(!place, 0) && blocks_spilled(r, home))
+        place = blocks_look(blocks_neighbour(t, r, home), blocks_key(address), false);
     if (__builtin_expect(place != NULL, 1)) {
         block = blocks_read(*place);
         __atomic_store_n(place, 0, __ATOMIC_RELEASE);

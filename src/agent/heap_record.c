@@ -66,9 +66,11 @@ int64_t heap_draw(struct heap_thread *t)
     return (int64_t)(((shift + 1) * LN2 - ln) * (double)(heap_settings.interval << t->level));
 }
 
+/* One that nobody else changes: one instruction, and in the order that is written here. */
 INLINE void keep(uint64_t *counter, uint64_t by)
 {
-    __atomic_store_n(counter, *counter + by, __ATOMIC_RELAXED);
+    *counter += by;
+    __atomic_signal_fence(__ATOMIC_RELEASE);
 }
 
 INLINE void add(uint64_t *counter, uint64_t by)
@@ -319,9 +321,9 @@ INLINE void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     keep(&t->slot->allocations, 1);
     t->left = exact ? -1 : heap_draw(t);
     struct heap_region *region = blocks_region(t, address, true);
-    blocks_fetch(t, region, address);
+    struct blocks_home home = blocks_fetch(t, region, address);
     block.cell = cell_of(t, caller);
-    enum heap_loss lost = blocks_put(t, region, address, block, &old);
+    enum heap_loss lost = blocks_put(t, region, home, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
         heap_refuse(lost, size);
         return;
@@ -398,7 +400,9 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, blocks_region(t, address, true), address, block, &old) != HEAP_LOSSES)
+    struct heap_region *region = blocks_region(t, address, true);
+    struct blocks_home home = blocks_fetch(t, region, address);
+    if (blocks_put(t, region, home, address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         filter_add(t, address);

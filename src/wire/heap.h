@@ -28,7 +28,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 4
+#define HEAP_VERSION 5
 
 #define HEAP_DEPTH 512
 #define HEAP_PYTHON_DEPTH 256 /* Python frames of a stack, at most */
@@ -158,11 +158,13 @@ struct heap_cell {
 
 struct heap_region {
     uint32_t lock;
-    uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
-    uint16_t used : 15, spilled : 1; /* blocks; some are not in the line where they belong */
-    uint8_t bits;                    /* log2 of the slots */
-    uint8_t stuck;                   /* how often in a row nobody got the lock */
-    uint32_t owner; /* the place of the thread that needs no lock; see heap_regions.c */
+    uint32_t owner;   /* the place of the thread that needs no lock; see heap_regions.c */
+    uint32_t table;   /* in units of 64 bytes from the blocks; valid while bits != 0 */
+    uint16_t used;    /* blocks */
+    uint16_t most;    /* of them, before the table must grow */
+    uint64_t spilled; /* see heap_blocks.h */
+    uint8_t bits;     /* log2 of the slots */
+    uint8_t stuck;    /* how often in a row nobody got the lock */
 };
 
 /* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
@@ -202,8 +204,7 @@ static inline bool heap_tree_has(uint64_t peak, uint32_t number)
 
 static inline uint32_t heap_bucket(uint64_t size)
 {
-    uint32_t bits = size ? 64u - (uint32_t)__builtin_clzll(size) : 0; /* 0; 1; 2-3; 4-7 … */
-    bits = bits > 4 ? bits - 4 : 0;                                   /* 0-15 together */
+    uint32_t bits = 60u - (uint32_t)__builtin_clzll(size | 15); /* 0-15 together; 16-31; 32-63 … */
     return bits < HEAP_SIZES ? bits : HEAP_SIZES - 1;
 }
 
@@ -245,7 +246,7 @@ static inline bool heap_layout(uint64_t memory, struct heap_layout *l)
 }
 
 _Static_assert(sizeof(struct heap_cell) == 192, "three cache lines");
-_Static_assert(sizeof(struct heap_region) == 16, "four a cache line");
+_Static_assert(sizeof(struct heap_region) == 32, "two a cache line");
 _Static_assert(sizeof(struct heap_stack) == 24, "part of the layout");
 
 #endif
