@@ -12,7 +12,13 @@ bool heap_recorded(const struct profile *p)
 
 int heap_missing(const struct profile *p, const char *file, struct error *err)
 {
-    if (profile_meta_get(p, "heap_mode"))
+    bool wanted = profile_meta_get(p, "heap_mode") != NULL;
+    if (wanted && !p->complete)
+        return error_set(err, FAULT_MISSING,
+                         "%s has no end: the recorder was killed or is still running, and what a "
+                         "process held is written when it ends",
+                         file);
+    if (wanted)
         return error_set(err, FAULT_MISSING,
                          "%s was made with --heap, but no process had the agent in it: it cannot "
                          "be brought into programs that are static, set-user-ID or end at once",

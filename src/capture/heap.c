@@ -22,6 +22,7 @@ struct heaps *heaps_new(struct session *s)
     h->session = s;
     for (size_t i = 0; i < EVENTS; i++)
         h->event[i] = writer_event(s->writer, names[i], UNIT_BYTES, 0);
+    writer_meta(s->writer, "heap_mode", s->options->heap == HEAP_SAMPLED ? "sampled" : "exact");
     return h;
 }
 
@@ -352,7 +353,6 @@ void heaps_finish(struct heaps *h)
         for (size_t i = 0; i < h->held.len; i++)
             writer_sum(s->writer, h->event[EVENT_TREE_PEAK], h->held.data[i].thread,
                        h->held.data[i].stack, 0, h->held.data[i].bytes);
-    writer_meta(s->writer, "heap_mode", o->heap == HEAP_SAMPLED ? "sampled" : "exact");
     if (o->heap == HEAP_SAMPLED)
         put_number(s->writer, "heap_interval",
                    o->heap_interval ? o->heap_interval : HEAP_INTERVAL_DEFAULT);

@@ -1,13 +1,15 @@
 """`sonde run --heap` and what report, graph and export say of it: the truth that the program itself
 prints."""
 
+import os
 import re
 import shutil
+import signal
 import xml.etree.ElementTree as xml
 
 import pytest
 
-from runs import run
+from runs import children_of, run, wait_until
 
 MIB = 1 << 20
 
@@ -92,6 +94,19 @@ def test_a_killed_process_does_not_leak(sonde, target, tmp_path):
     facts = sonde("report", path, "--json", "--leaks", "--fail-on-leak", "--suppress",
                   "/dev/null").json["sections"]["leaks"]["facts"]
     assert facts["held"] > 0
+
+
+def test_a_killed_recorder_is_told(sonde, sonde_path, started, target, tmp_path):
+    """What a process holds is written when it ends: a recording that ended before says so."""
+    path = tmp_path / "cut.sonde"
+    recorder = started([sonde_path, "run", "--heap", "-o", path, "--", target("heap"), "endless"])
+    wait_until(lambda: path.exists() and sonde("report", path).status == 0)
+    (child,) = children_of(recorder.pid)
+    recorder.kill()
+    recorder.wait()
+    os.kill(child, signal.SIGKILL)  # it went on
+    done = sonde("report", path, "--heap")
+    assert done.status == 1 and "recorder was killed" in done.stderr, done
 
 
 def test_lines_hold_bytes(record):
