@@ -27,8 +27,7 @@
 #define FEATURES 256
 #define RECORD_HEADER 8
 #define CHUNK ((size_t)256 * 1024)  /* unpacked at a time */
-#define LONG_RECORD ((size_t)16000) /* whose front is worth a read of its own ... */
-#define FRONT ((size_t)4096)        /* of that many bytes */
+#define LONG_RECORD ((size_t)16000) /* whose front is worth a read of its own */
 #define RATIO_MAX 4096              /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)
 
@@ -52,7 +51,8 @@ struct walker {
     struct perf_data d;
     struct perf_queue queue;
     struct source *in;
-    uint64_t end; /* of the records; UINT64_MAX: of the file */
+    struct perf_front *ahead; /* of the next record, if that may be a long one */
+    uint64_t end;             /* of the records; UINT64_MAX: of the file */
     bool unfinished;
     ZSTD_DStream *zstd;
     uint8_t *plain; /* unpacked bytes that are no whole record yet, and room for more */
@@ -201,35 +201,47 @@ static uint64_t trailing(struct perf_bytes r, bool pipe)
     return 0;
 }
 
-/*
- * The record at `at` of a file that is there as memory. Where the one before was long, the front is
- * read instead: to look into a mapped file brings in all pages around, 16 at a time, and of a long
- * copy of a stack mostly only the first is needed.
- */
-static struct perf_bytes record_at(struct walker *w, uint64_t at, size_t before, uint8_t *front)
+/* A long sample of which the front was read: with its last word, if what follows is read ahead. */
+static struct perf_bytes long_record(struct walker *w, struct perf_front *front, size_t size)
 {
-    const uint8_t *file = w->d.file;
-    uint64_t left = w->end - at;
-    struct perf_bytes r = {.data = file + at, .stays = true};
-    if (before > LONG_RECORD && left >= FRONT && source_at(w->in, at, front, FRONT) &&
-        perf_u32(front) == PERF_RECORD_SAMPLE && perf_u16(front + 6) > LONG_RECORD)
-        r = (struct perf_bytes){
-            .data = front, .len = FRONT, .whole_len = perf_u16(front + 6), .offset = at};
-    else if (left >= RECORD_HEADER)
-        r.len = perf_u16(file + at + 6);
-    return r;
+    uint64_t next = front->offset + size;
+    front->whole_len = (uint32_t)size;
+    if (next < w->end && w->end - next >= PERF_FRONT)
+        w->ahead = perf_front_read(&w->d.fronts, w->in, next);
+    if (w->ahead) {
+        memcpy(front->end, w->ahead->bytes, sizeof front->end);
+        front->ended = true;
+    }
+    return (struct perf_bytes){
+        .data = front->bytes + PERF_FRONT_BEFORE, .len = PERF_FRONT, .stays = true, .front = front};
+}
+
+/* The record at `at` of a file that is there as memory; *size is that of all of it. */
+static struct perf_bytes record_at(struct walker *w, uint64_t at, size_t *size)
+{
+    struct perf_front *front = w->ahead;
+    const uint8_t *data = front ? front->bytes + PERF_FRONT_BEFORE : w->d.file + at;
+    w->ahead = NULL;
+    *size = w->end - at >= RECORD_HEADER ? perf_u16(data + 6) : 0;
+    bool is_long = *size > LONG_RECORD && perf_u32(data) == PERF_RECORD_SAMPLE;
+    if (front && is_long && *size <= w->end - at)
+        return long_record(w, front, *size);
+    if (front)
+        perf_front_free(&w->d.fronts, front);
+    uint64_t next = at + *size;
+    if (is_long && *size < w->end - at && w->end - next >= PERF_FRONT)
+        w->ahead = perf_front_read(&w->d.fronts, w->in, next);
+    return (struct perf_bytes){.data = w->d.file + at, .len = *size, .stays = true};
 }
 
 /* The records of a file that is there as memory. */
 static int use_records_whole(struct walker *w, struct error *err)
 {
-    uint8_t front[FRONT];
-    size_t size = 0;
     int rc = 0;
     for (uint64_t at = source_offset(w->in); at < w->end && !rc;) {
+        size_t size;
         source_seek(w->in, at);
-        struct perf_bytes r = record_at(w, at, size, front);
-        size = r.whole_len ? r.whole_len : r.len;
+        struct perf_bytes r = record_at(w, at, &size);
         if (size < RECORD_HEADER || size > w->end - at)
             return bad_size(w, at, size, err);
         uint64_t more = trailing(r, false);
@@ -471,6 +483,7 @@ static void walker_free(struct walker *w)
     struct perf_data *d = &w->d;
     perf_work_free(d->work);
     perf_queue_release(&w->queue);
+    perf_fronts_release(&d->fronts);
     perf_space_release(d);
     vector_release(&d->attrs);
     vector_release(&d->known_ids);

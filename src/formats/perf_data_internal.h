@@ -2,7 +2,8 @@
  * perf.data from the inside. perf_data.c walks the file and puts records in the order
  * of their times, perf_data_sample.c takes a record apart, perf_data_header.c knows attributes and
  * features, perf_data_task.c keeps who runs and counts, perf_data_space.c turns addresses and
- * copied stacks into frames, perf_data_work.c shares the walks out among threads.
+ * copied stacks into frames, perf_data_work.c shares the walks out among threads,
+ * perf_data_front.c reads the beginnings of long records.
  */
 #ifndef SONDE_PERF_DATA_INTERNAL_H
 #define SONDE_PERF_DATA_INTERNAL_H
@@ -12,6 +13,7 @@
 
 #include "base/ranges.h"
 #include "formats/import.h"
+#include "formats/perf_data_front.h"
 #include "unwind/map.h"
 
 #define PERF_CHAIN_MAX 4096     /* entries of a call chain that are used */
@@ -32,16 +34,13 @@ struct perf_attr {
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
 
-/*
- * A record's bytes, header included. Of a sample with a long copy of a stack this may be the front
- * alone: the rest is in the file, where each look costs the mapping of many pages.
- */
+/* A record's bytes, header included. Of a sample with a long copy of a stack this may be the front
+ * alone: the rest is in the file. */
 struct perf_bytes {
     const uint8_t *data;
     size_t len;
-    bool stays;         /* until all is read, as the file's own do */
-    uint32_t whole_len; /* 0: this is all of it */
-    uint64_t offset;    /* of the record in the file, where this is not all */
+    bool stays;               /* until all is read, as the file's own do, or its front is freed */
+    struct perf_front *front; /* NULL: this is all of it */
 };
 
 /* A sample, as far as it is used. Pointers lead into the record. */
@@ -63,6 +62,7 @@ struct perf_sample {
 struct perf_item {
     struct perf_sample sample;
     const struct perf_space *space;
+    struct perf_front *front; /* that the sample leads into, or NULL */
     uint32_t event, thread;
     uint64_t regs_mask;
     bool in_kernel, timed, has_ip, copied; /* copied: registers and stack are there */
@@ -124,6 +124,7 @@ struct perf_data {
     struct perf_met met[PERF_MET];
     uint32_t version; /* of what is mapped: entries of another hold no more */
     struct perf_work *work;
+    struct perf_fronts fronts;
 };
 
 static inline uint64_t perf_u64(const uint8_t *at)
@@ -184,7 +185,7 @@ void perf_space_walk(struct perf_item *item, uint64_t *address);
 int perf_space_push(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
                     uint32_t *stack, struct error *err);
 
-/* Counts a sample whose walk is done. */
+/* Counts a sample whose walk is done, and frees its front. */
 int perf_item_use(struct perf_data *d, const struct perf_item *item, const uint64_t *address,
                   struct error *err);
 /* Samples are used in the order in which they are added, but not at once. */

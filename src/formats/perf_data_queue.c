@@ -54,7 +54,7 @@ static int hand_on(struct perf_queue *q, struct perf_data *d, uint64_t until, bo
         q->out_of_order += w->time < q->handed_on;
         q->handed_on = w->time > q->handed_on ? w->time : q->handed_on;
         struct perf_bytes r = {w->data ? w->data : q->bytes.data + w->at, w->len, w->data != NULL,
-                               w->whole_len, w->offset};
+                               w->front};
         rc = perf_bytes_use(d, r, err);
     }
     if (!rc && q->bytes.len)
@@ -80,8 +80,7 @@ int perf_queue_add(struct perf_queue *q, struct perf_data *d, struct perf_bytes 
                                                       .at = q->bytes.len,
                                                       .len = (uint32_t)record.len,
                                                       .number = (uint32_t)q->waiting.len,
-                                                      .whole_len = record.whole_len,
-                                                      .offset = record.offset};
+                                                      .front = record.front};
     if (copied) {
         vector_reserve(&q->bytes, q->bytes.len + copied);
         memcpy(q->bytes.data + q->bytes.len, record.data, copied);

@@ -16,8 +16,7 @@ struct perf_waiting {
     const uint8_t *data; /* bytes that stay; or NULL: */
     size_t at;           /* in the queue's own */
     uint32_t len, number;
-    uint32_t whole_len; /* as in perf_bytes */
-    uint64_t offset;
+    struct perf_front *front; /* as in perf_bytes */
 };
 
 struct perf_queue {

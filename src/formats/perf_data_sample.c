@@ -92,14 +92,16 @@ static void take_registers(struct cursor *c, const struct perf_attr *a, struct p
 static void take_far_stack(struct cursor *c, struct perf_data *d, struct perf_bytes r,
                            uint64_t size, struct perf_sample *out)
 {
-    uint64_t before = (uint64_t)(c->at - r.data), used;
-    if (size > r.whole_len - before || r.whole_len - before - size < 8 ||
-        !source_at(d->in, r.offset + before + size, &used, sizeof used)) {
+    const struct perf_front *f = r.front;
+    uint64_t before = (uint64_t)(c->at - r.data), behind = f->whole_len - before - size, used;
+    if (size > f->whole_len - before || behind < sizeof used) {
         c->bad = true;
         return;
     }
+    used = f->ended && behind <= sizeof f->end ? perf_u64(f->end + sizeof f->end - behind)
+                                               : perf_u64(d->file + f->offset + before + size);
     used = used < size ? used : size;
-    out->far_stack = d->file + r.offset + before;
+    out->far_stack = d->file + f->offset + before;
     out->far_stack_len = (size_t)used;
     out->stack = c->at;
     out->stack_len = (size_t)(c->end - c->at);
@@ -113,7 +115,7 @@ static void take_stack(struct cursor *c, struct perf_data *d, struct perf_bytes 
                        struct perf_sample *out)
 {
     uint64_t size = take_u64(c);
-    if (r.whole_len && !c->bad && size > (uint64_t)(c->end - c->at)) {
+    if (r.front && !c->bad && size > (uint64_t)(c->end - c->at)) {
         take_far_stack(c, d, r, size, out);
         return;
     }
@@ -178,8 +180,11 @@ bool perf_sample_decode(struct perf_data *d, struct perf_bytes record, const str
     if (decode(d, record, a, out))
         return true;
     /* The front may have been too short for what stands before the stack. */
-    struct perf_bytes whole = {d->file + record.offset, record.whole_len, true, 0, 0};
-    return record.whole_len && decode(d, whole, a, out);
+    if (!record.front)
+        return false;
+    struct perf_bytes whole = {
+        .data = d->file + record.front->offset, .len = record.front->whole_len, .stays = true};
+    return decode(d, whole, a, out);
 }
 
 /* Where a sample has its counter's id, in words behind the header; -1: nowhere. */

@@ -220,6 +220,7 @@ int perf_item_use(struct perf_data *d, const struct perf_item *item, const uint6
     const struct perf_sample *s = &item->sample;
     uint32_t stack = 0;
     int rc = sample_stack(d, item, address, &stack, err);
+    perf_front_free(&d->fronts, item->front);
     if (rc)
         return rc;
     if (!item->timed)
@@ -230,10 +231,11 @@ int perf_item_use(struct perf_data *d, const struct perf_item *item, const uint6
 static int use_sample(struct perf_data *d, struct perf_bytes r, struct error *err)
 {
     struct perf_attr *a = perf_attr_of(d, r);
-    struct perf_item item = {0};
+    struct perf_item item = {.front = r.front};
     struct perf_sample *s = &item.sample;
     uint32_t process;
     if (!a || !perf_sample_decode(d, r, a, s)) {
+        perf_front_free(&d->fronts, r.front);
         d->odd++;
         return 0;
     }

@@ -1,8 +1,8 @@
 /*
  * Walking copied stacks beside reading the file. Samples go in loads through a ring: the reader
  * fills one, whoever is free walks its stacks, and the reader counts them in the order in which
- * they came, so that the profile is the same with any number of threads. While a load waits for
- * nobody to take it, the reader walks it itself: with one CPU there are no other threads at all.
+ * they came, so that the profile is the same with any number of threads. Rather than wait for
+ * others the reader walks stacks itself: with one CPU there are no other threads at all.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,8 +12,9 @@
 #include "base/memory.h"
 #include "formats/perf_data_internal.h"
 
-#define LOAD 64 /* samples: some 100 µs of work, so that waking somebody for it costs little */
-#define LOADS 32
+#define LOAD 64 /* samples: some 50 µs of work */
+#define LOADS 16
+#define WAKE 6 /* loads that must wait: to wake somebody costs as much as to walk one */
 #define THREADS_MAX 7
 
 struct load {
@@ -47,6 +48,16 @@ static void walk_load(struct load *l)
     }
 }
 
+/* Takes the next load and walks it; the lock is held before and after. */
+static void walk_next(struct perf_work *w)
+{
+    struct load *l = &w->loads[w->taken++ % LOADS];
+    pthread_mutex_unlock(&w->lock);
+    walk_load(l);
+    pthread_mutex_lock(&w->lock);
+    l->done = true;
+}
+
 static void *work(void *context)
 {
     struct perf_work *w = context;
@@ -56,11 +67,7 @@ static void *work(void *context)
             pthread_cond_wait(&w->filled_more, &w->lock);
         if (w->stop)
             break;
-        struct load *l = &w->loads[w->taken++ % LOADS];
-        pthread_mutex_unlock(&w->lock);
-        walk_load(l);
-        pthread_mutex_lock(&w->lock);
-        l->done = true;
+        walk_next(w);
         pthread_cond_signal(&w->done_more);
     }
     pthread_mutex_unlock(&w->lock);
@@ -94,15 +101,14 @@ static struct load *oldest(struct perf_work *w, bool wait)
 {
     struct load *l = &w->loads[w->used % LOADS];
     pthread_mutex_lock(&w->lock);
-    bool mine = wait && w->taken == w->used;
-    w->taken += mine;
-    while (wait && !mine && !l->done)
-        pthread_cond_wait(&w->done_more, &w->lock);
-    bool done = l->done || mine;
+    while (wait && !l->done)
+        if (w->taken < w->filled)
+            walk_next(w);
+        else
+            pthread_cond_wait(&w->done_more, &w->lock);
+    bool done = l->done;
     l->done = false;
     pthread_mutex_unlock(&w->lock);
-    if (mine)
-        walk_load(l);
     return done ? l : NULL;
 }
 
@@ -122,7 +128,8 @@ static void hand_out(struct perf_work *w)
 {
     pthread_mutex_lock(&w->lock);
     w->filled++;
-    pthread_cond_signal(&w->filled_more);
+    if (w->filled - w->taken >= WAKE)
+        pthread_cond_signal(&w->filled_more);
     pthread_mutex_unlock(&w->lock);
 }
 

@@ -61,6 +61,11 @@ void sink_format(struct sink *s, const char *format, ...)
     drain(s, SINK_BUFFER);
 }
 
+bool sink_failed(const struct sink *s)
+{
+    return s->failure.fault != FAULT_NONE;
+}
+
 int sink_finish(struct sink *s, struct error *err)
 {
     drain(s, 0);

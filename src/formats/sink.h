@@ -6,6 +6,7 @@
 #ifndef SONDE_SINK_H
 #define SONDE_SINK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -26,6 +27,8 @@ void sink_release(struct sink *s);
 void sink_add(struct sink *s, const void *data, size_t len);
 void sink_text(struct sink *s, const char *text);
 void sink_format(struct sink *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Has it failed? What is added now goes nowhere, so a writer of much had better stop. */
+bool sink_failed(const struct sink *s);
 /* Hands over what is left; 0, or the first failure there was. */
 int sink_finish(struct sink *s, struct error *err);
 

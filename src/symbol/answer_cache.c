@@ -16,7 +16,7 @@
 #include "symbol/answer_wire.h"
 
 #define MAGIC ((uint64_t)0x0131736e61646e73)
-#define WORTH ((uint64_t)1 << 20) /* bytes of debug information that take long enough to read */
+#define WORTH ((uint64_t)1 << 18) /* bytes of debug information that take long enough to read */
 #define ADDRESSES_MAX ((uint64_t)1 << 14)
 #define FILE_MAX ((size_t)8 << 20)
 #define FILES_MAX 256

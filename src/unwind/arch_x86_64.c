@@ -29,9 +29,8 @@ void unwind_regs_from_perf(struct unwind_regs *regs, uint64_t mask, const uint64
                                      -1, -1, -1, -1, 8, 9, 10, 11, 12, 13, 14, 15};
     memset(regs, 0, sizeof(*regs));
     size_t next = 0;
-    for (unsigned bit = 0; bit < 64 && next < count; bit++) {
-        if (!(mask >> bit & 1))
-            continue;
+    for (; mask && next < count; mask &= mask - 1) {
+        unsigned bit = (unsigned)__builtin_ctzll(mask);
         uint64_t value = values[next++];
         if (bit >= sizeof(dwarf) || dwarf[bit] < 0)
             continue;

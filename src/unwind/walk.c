@@ -13,6 +13,8 @@
 #define STACK_SWITCHES 8     /* signal frames that may lead to a lower address (sigaltstack) */
 #define FRAME_MAX (1u << 20) /* a frame pointer further from sp than this is no frame pointer */
 
+#define ROWS_MET 16 /* rows of this walk that are remembered: recursion comes by the same calls */
+
 struct walk {
     const struct unwind_map *map;
     const struct unwind_memory *memory;
@@ -21,6 +23,10 @@ struct walk {
     struct unwind_end end;
     uint32_t steps, switches;
     bool exact; /* ip is not a return address: first frame, or interrupted by a signal */
+    struct {
+        uint64_t address;
+        const struct row *row; /* NULL: none */
+    } met[ROWS_MET];
 };
 
 static bool known(const struct unwind_regs *regs, unsigned reg)
@@ -42,8 +48,15 @@ static const struct row *find_row(struct walk *w, uint64_t address)
 {
     if (!find_module(w, address) || !w->module.rows)
         return NULL;
+    size_t slot = (address ^ address >> 4) % ROWS_MET;
+    if (w->met[slot].row && w->met[slot].address == address)
+        return w->met[slot].row;
     const struct row *row = rows_find(w->module.rows, address - w->module.bias);
-    return row && row->kind != ROW_NONE ? row : NULL;
+    if (!row || row->kind == ROW_NONE)
+        return NULL;
+    w->met[slot].address = address;
+    w->met[slot].row = row;
+    return row;
 }
 
 /*
@@ -55,15 +68,22 @@ static bool popped(const struct walk *w, uint64_t saved_at)
     return saved_at < w->regs.value[UNWIND_SP];
 }
 
-/* Moves on to the caller: its registers are complete but for the checks of the stack pointer. */
-static int enter(struct walk *w, const struct unwind_regs *next, bool signal)
+/* May a caller at `ip` have this stack pointer? */
+static int check(struct walk *w, uint64_t ip, uint64_t sp, bool signal)
 {
-    uint64_t sp = next->value[UNWIND_SP], old = w->regs.value[UNWIND_SP];
+    uint64_t old = w->regs.value[UNWIND_SP];
     bool grows = sp > old || (sp == old && !w->steps);
     if (!grows && (!signal || w->switches++ >= STACK_SWITCHES))
         return UNWIND_NO_PROGRESS;
-    if (!next->value[UNWIND_IP])
-        return UNWIND_COMPLETE;
+    return ip ? STEP_DONE : UNWIND_COMPLETE;
+}
+
+/* Moves on to the caller: its registers are complete but for the checks of the stack pointer. */
+static int enter(struct walk *w, const struct unwind_regs *next, bool signal)
+{
+    int reason = check(w, next->value[UNWIND_IP], next->value[UNWIND_SP], signal);
+    if (reason != STEP_DONE)
+        return reason;
     w->regs = *next;
     w->steps++;
     w->exact = signal;
@@ -76,32 +96,37 @@ static int missing(struct walk *w, uint64_t address)
     return UNWIND_MEMORY;
 }
 
+/* Nearly every step: the registers change in place, and most have no slot. */
 static int step_plain(struct walk *w, const struct row *row)
 {
-    const struct unwind_regs *regs = &w->regs;
+    struct unwind_regs *regs = &w->regs;
     if (!known(regs, row->cfa_reg))
         return UNWIND_LOST;
-    uint64_t cfa = regs->value[row->cfa_reg] + (uint64_t)(int64_t)row->cfa_offset;
-    struct unwind_regs next;
-    if (!memory_word(w->memory, cfa + (uint64_t)UNWIND_RA_OFFSET, &next.value[UNWIND_IP]))
+    uint64_t cfa = regs->value[row->cfa_reg] + (uint64_t)(int64_t)row->cfa_offset, ip;
+    if (!memory_word(w->memory, cfa + (uint64_t)UNWIND_RA_OFFSET, &ip))
         return missing(w, cfa + (uint64_t)UNWIND_RA_OFFSET);
-    next.known = 1u << UNWIND_IP | 1u << UNWIND_SP;
-    next.value[UNWIND_SP] = cfa;
+    int reason = check(w, ip, cfa, false);
+    if (reason != STEP_DONE)
+        return reason;
+    uint32_t lost = 0, found = 1u << UNWIND_IP | 1u << UNWIND_SP;
     for (int i = 0; i < UNWIND_SLOTS; i++) {
+        if (row->slot[i] == ROW_SLOT_SAME)
+            continue;
         unsigned reg = unwind_slot_reg[i];
-        uint64_t at = cfa - 8ull * row->slot[i];
-        bool have = false, same = row->slot[i] == ROW_SLOT_SAME;
-        if (!same && row->slot[i] != ROW_SLOT_LOST) {
-            have = memory_word(w->memory, at, &next.value[reg]);
-            same = !have && popped(w, at);
+        uint64_t at = cfa - 8ull * row->slot[i], word;
+        if (row->slot[i] != ROW_SLOT_LOST && memory_word(w->memory, at, &word)) {
+            regs->value[reg] = word;
+            found |= 1u << reg;
+        } else if (row->slot[i] == ROW_SLOT_LOST || !popped(w, at)) {
+            lost |= 1u << reg;
         }
-        if (same) {
-            next.value[reg] = regs->value[reg];
-            have = known(regs, reg);
-        }
-        next.known |= (uint32_t)have << reg;
     }
-    return enter(w, &next, false);
+    regs->value[UNWIND_IP] = ip;
+    regs->value[UNWIND_SP] = cfa;
+    regs->known = (regs->known & UNWIND_CALLEE_SAVED & ~lost) | found;
+    w->steps++;
+    w->exact = false;
+    return STEP_DONE;
 }
 
 static int run(struct walk *w, const struct rule *rule, const uint64_t *first, uint64_t *result)
