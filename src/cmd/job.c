@@ -95,7 +95,7 @@ static void list_rows(struct view *v, const json_t *jobs)
         {"updated", "last push", VIEW_DATE},
         {"info", "description", VIEW_TEXT, .fill = true, .cut = VIEW_CUT_END},
     };
-    struct view_section *s = view_add_table(v, "jobs", "Jobs", columns, COLUMNS);
+    struct view_section *s = view_add_table(v, "jobs", "Description", columns, COLUMNS);
     size_t i;
     json_t *job;
     json_array_foreach(jobs, i, job)
@@ -126,7 +126,7 @@ static int list(struct invocation *inv, struct remote *r)
     json_t *root = json_loadb(answer.data, answer.len, 0, NULL);
     const json_t *jobs = json_object_get(root, "jobs");
     if (json_array_size(jobs)) {
-        view_init(&v, "jobs", "jobs", "jobs");
+        view_init(&v, "jobs", "", "jobs");
         list_rows(&v, jobs);
         rc = view_print(&v, false, o->format && !strcmp(o->format, "csv"), &inv->error);
         view_release(&v);

@@ -11,7 +11,8 @@
 #include "base/vector.h"
 
 #define MEASURES_MAX 64
-#define SESSION_MEASURES 6 /* in the table for people */
+#define PEOPLE_MEASURES 6 /* in the tables for people */
+#define NARROW_MEASURES 5 /* of those, on a terminal of 80 columns */
 
 const char *job_heading(struct view *v, const char *text)
 {
@@ -50,16 +51,32 @@ static void measures_of(const json_t *runs, struct names *out)
     }
 }
 
-static void put_measure(struct view_section *s, struct view_value *cell, const json_t *value)
+/* For machines. */
+static struct view_value exactly(struct view_section *s, const json_t *value)
 {
     char text[40];
-    if (!json_is_number(value))
-        return;
     if (json_is_integer(value))
         snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
     else
         snprintf(text, sizeof text, "%.9g", json_real_value(value));
-    *cell = view_text(s, text);
+    return view_text(s, text);
+}
+
+/* As people read it: sonde's own times are in seconds, its memory in bytes. */
+static struct view_value readably(struct view_section *s, const char *measure, double value)
+{
+    struct text t = TEXT_INIT;
+    if (!strcmp(measure, "real") || !strcmp(measure, "user") || !strcmp(measure, "sys"))
+        text_add_duration(&t, value > 0 && value < 1e9 ? (uint64_t)(value * 1e9) : 0);
+    else if (!strcmp(measure, "maximum memory"))
+        text_add_bytes(&t, value > 0 && value < 1e18 ? (uint64_t)value : 0);
+    else if (value >= 1e5 && value < 1e18)
+        text_add_count(&t, (uint64_t)value);
+    else
+        text_format(&t, "%.6g", value);
+    struct view_value cell = view_text(s, t.data);
+    text_release(&t);
+    return cell;
 }
 
 /* The columns of both tables: a number, what was measured, and of what. */
@@ -72,7 +89,8 @@ static struct view_section *add_table(struct view *v, const char *id, const char
     columns[1] = (struct view_column){"name", "name", VIEW_TEXT, .fill = true};
     for (size_t k = 0; k < count; k++)
         columns[k + 2] = (struct view_column){job_heading(v, measures->text[k]),
-                                              job_heading(v, measures->text[k]), VIEW_TEXT};
+                                              job_heading(v, measures->text[k]), VIEW_TEXT,
+                                              k < NARROW_MEASURES ? 0 : 100};
     columns[count + 2] = (struct view_column){"host", "host", VIEW_TEXT, 100};
     columns[count + 3] = (struct view_column){"time", "when", VIEW_DATE, 100};
     struct view_section *s = view_add_table(v, id, title, columns, count + 4);
@@ -80,9 +98,10 @@ static struct view_section *add_table(struct view *v, const char *id, const char
     return s;
 }
 
-static void add_runs(struct view *v, const json_t *runs, const struct names *measures)
+static void add_runs(struct view *v, const json_t *runs, const struct names *measures, size_t count,
+                     bool machines)
 {
-    size_t count = measures->len, i;
+    size_t i;
     struct view_section *s = add_table(v, "runs", "Runs", "run", measures, count);
     const json_t *run;
     json_array_foreach(runs, i, run)
@@ -90,9 +109,13 @@ static void add_runs(struct view *v, const json_t *runs, const struct names *mea
         struct view_value *row = view_row(s, 0, VIEW_PLAIN);
         row[0] = view_number(i + 1);
         row[1] = view_text(s, text_at(run, "name"));
-        for (size_t k = 0; k < count; k++)
-            put_measure(s, &row[k + 2],
-                        json_object_get(json_object_get(run, "run"), measures->text[k]));
+        for (size_t k = 0; k < count; k++) {
+            const char *measure = measures->text[k];
+            const json_t *value = json_object_get(json_object_get(run, "run"), measure);
+            if (json_is_number(value))
+                row[k + 2] =
+                    machines ? exactly(s, value) : readably(s, measure, json_number_value(value));
+        }
         row[count + 2] = view_text(s, text_at(run, "host"));
         row[count + 3] = view_number(time_of(run));
     }
@@ -102,7 +125,7 @@ static void add_runs(struct view *v, const json_t *runs, const struct names *mea
 struct session {
     const json_t *first;
     size_t runs;
-    VECTOR(double) values[SESSION_MEASURES];
+    VECTOR(double) values[PEOPLE_MEASURES];
 };
 
 struct sessions {
@@ -122,26 +145,6 @@ static struct session *session_of(struct sessions *all, const json_t *run)
     return &all->list.data[at];
 }
 
-/* The median, as people read it: sonde's own times are in seconds, its memory in bytes. */
-static struct view_value median_of(struct view_section *s, const char *measure,
-                                   const double *values, size_t n)
-{
-    struct text t = TEXT_INIT;
-    struct view_value cell = {0};
-    if (!n)
-        return cell;
-    double median = statistics_median(values, n);
-    if (!strcmp(measure, "real") || !strcmp(measure, "user") || !strcmp(measure, "sys"))
-        text_add_duration(&t, median > 0 && median < 1e9 ? (uint64_t)(median * 1e9) : 0);
-    else if (!strcmp(measure, "maximum memory"))
-        text_add_bytes(&t, median > 0 && median < 1e18 ? (uint64_t)median : 0);
-    else
-        text_format(&t, "%.6g", median);
-    cell = view_text(s, t.data);
-    text_release(&t);
-    return cell;
-}
-
 static void gather(const json_t *runs, const struct names *measures, size_t count,
                    struct sessions *out)
 {
@@ -159,9 +162,9 @@ static void gather(const json_t *runs, const struct names *measures, size_t coun
     }
 }
 
-static void add_sessions(struct view *v, const json_t *runs, const struct names *measures)
+static void add_sessions(struct view *v, const json_t *runs, const struct names *measures,
+                         size_t count)
 {
-    size_t count = measures->len < SESSION_MEASURES ? measures->len : SESSION_MEASURES;
     struct sessions all = {0};
     struct view_section *s = add_table(v, "sessions", "Medians", "runs", measures, count);
     gather(runs, measures, count, &all);
@@ -171,7 +174,10 @@ static void add_sessions(struct view *v, const json_t *runs, const struct names 
         row[0] = view_number(one->runs);
         row[1] = view_text(s, text_at(one->first, "name"));
         for (size_t k = 0; k < count; k++) {
-            row[k + 2] = median_of(s, measures->text[k], one->values[k].data, one->values[k].len);
+            size_t n = one->values[k].len;
+            if (n)
+                row[k + 2] =
+                    readably(s, measures->text[k], statistics_median(one->values[k].data, n));
             vector_release(&one->values[k]);
         }
         row[count + 2] = view_text(s, text_at(one->first, "host"));
@@ -185,8 +191,9 @@ void job_bench_view(struct view *v, const json_t *runs, bool machines)
 {
     struct names measures = {0};
     measures_of(runs, &measures);
+    size_t shown = machines || measures.len < PEOPLE_MEASURES ? measures.len : PEOPLE_MEASURES;
     if (!machines)
-        add_sessions(v, runs, &measures);
-    add_runs(v, runs, &measures);
+        add_sessions(v, runs, &measures, shown);
+    add_runs(v, runs, &measures, shown, machines);
     names_release(&measures);
 }

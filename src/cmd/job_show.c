@@ -99,6 +99,20 @@ static void add_functions(struct view *v, const json_t *table)
     free(columns);
 }
 
+/* For people, in place of a table without rows. */
+static void say_empty(const struct remote *r, const struct job_options *o, unsigned id)
+{
+    fprintf(stderr, "sonde job: job %u has no ", id);
+    if (o->bench)
+        fprintf(stderr, "benchmark runs; 'sonde bench --job %u -- COMMAND' adds some\n", id);
+    else if (o->profile && o->event)
+        fprintf(stderr, "counts of that event; 'sonde job show %u' lists those that it has\n", id);
+    else
+        fprintf(stderr, "%s; 'sonde run --to %s --job %u%s -- COMMAND' adds some\n",
+                o->profile ? "counts" : "recordings", remote_url(r), id,
+                o->profile ? "" : " --keep");
+}
+
 static json_t *fetch(struct remote *r, const char *path, struct error *err)
 {
     struct text answer = TEXT_INIT;
@@ -144,10 +158,12 @@ static int show_profile(struct remote *r, const struct job_options *o, unsigned 
         json_t *table = fetch(r, path.data, err);
         struct view v;
         rc = table ? 0 : err->fault;
-        view_init(&v, "job", "job", "functions");
+        view_init(&v, "job", "", "functions");
         if (table)
             add_functions(&v, table);
-        if (!rc)
+        if (table && !json_array_size(json_object_get(table, "rows")))
+            say_empty(r, o, id);
+        else if (!rc)
             rc = print_view(o, &v, NULL, err);
         view_release(&v);
         json_decref(table);
@@ -191,12 +207,17 @@ static int show_list(struct remote *r, const struct job_options *o, unsigned id,
     json_t *root = fetch(r, path, err);
     if (!root)
         return err->fault;
-    view_init(&v, "job", "job", o->bench ? (format ? "runs" : "sessions") : "recordings");
+    view_init(&v, "job", "", o->bench ? (format ? "runs" : "sessions") : "recordings");
+    const json_t *rows = json_object_get(root, o->bench ? "runs" : "recordings");
     if (o->bench)
-        job_bench_view(&v, json_object_get(root, "runs"), format != NULL);
+        job_bench_view(&v, rows, format != NULL);
     else
-        add_recordings(&v, json_object_get(root, "recordings"));
-    int rc = print_view(o, &v, format, err);
+        add_recordings(&v, rows);
+    int rc = 0;
+    if (!format && !json_array_size(rows))
+        say_empty(r, o, id);
+    else
+        rc = print_view(o, &v, format, err);
     view_release(&v);
     json_decref(root);
     return rc;
@@ -210,11 +231,11 @@ static void add_head(struct view *v, const json_t *job, size_t runs, size_t reco
     f = view_fact(s, "Job", "info", "description", VIEW_TEXT, view_text(s, text_at(job, "info")));
     f = view_fact(s, "Added", "batches", "pushes", VIEW_COUNT,
                   view_number(number_at(job, "batches")));
-    f->after = " pushes";
+    f->after = number_at(job, "batches") == 1 ? " push" : " pushes";
     f = view_fact(s, "Added", "runs", "benchmark runs", VIEW_COUNT, view_number(runs));
-    f->after = " benchmark runs";
+    f->after = runs == 1 ? " benchmark run" : " benchmark runs";
     f = view_fact(s, "Added", "recordings", "recordings", VIEW_COUNT, view_number(recordings));
-    f->after = " recordings";
+    f->after = recordings == 1 ? " recording" : " recordings";
     size_t i;
     const json_t *event;
     json_array_foreach(json_object_get(job, "events"), i, event)
@@ -276,7 +297,7 @@ static int show_overview(struct remote *r, const struct job_options *o, unsigned
     if (!job)
         return err->fault;
     json_t *table = largest(r, o, id, job, err);
-    view_init(&v, "job", "job", "functions");
+    view_init(&v, "job", "", "functions");
     add_head(&v, job, count_of(r, id, "bench", "runs"),
              count_of(r, id, "recordings", "recordings"));
     if (table)

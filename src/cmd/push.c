@@ -71,6 +71,7 @@ static int push_part(struct remote *r, const struct push_options *o, struct batc
     struct remote_pushed now;
     int rc = remote_push(r, (uint32_t)o->job, b, &now, err);
     done->sent += now.sent;
+    done->known += now.known;
     done->waiting = now.waiting;
     done->refused += now.refused;
     return rc;
@@ -127,9 +128,9 @@ static int push_file(struct remote *r, const struct push_options *o, const char 
             b.recording_size = len;
         }
         rc = push_batch(r, o, &b, key, done, err);
+        if (rc && err->fault)
+            error_prefix(err, "%s", path);
     }
-    if (rc && err->fault)
-        error_prefix(err, "%s", path);
     batch_release(&b);
     profile_release(&p);
     free(data);
@@ -172,6 +173,9 @@ static void say(const struct push_options *o, const struct remote *r, const stru
         return;
     if (d->waiting)
         remote_say_waiting("push", d->waiting, why);
+    else if (d->known && d->known == d->sent && !o->flush)
+        fprintf(stderr, "sonde push: %s has that already: nothing was added (--again adds it)\n",
+                remote_url(r));
     else
         fprintf(stderr, "sonde push: %u part%s sent to %s\n", d->sent, d->sent == 1 ? "" : "s",
                 remote_url(r));

@@ -150,6 +150,19 @@ static void set_up(struct remote *r, const char *method, const char *path, struc
     text_release(&url);
 }
 
+/* libcurl says of a refused connection that it could not connect, twice; the system says why. */
+static int unreachable(struct remote *r, CURLcode code, const char *why, struct error *err)
+{
+    long number = 0;
+    curl_easy_getinfo(r->curl, CURLINFO_OS_ERRNO, &number);
+    const char *words = code == CURLE_COULDNT_CONNECT && number ? strerror((int)number)
+                        : *why                                  ? why
+                                                                : curl_easy_strerror(code);
+    return error_set(err, FAULT_SYSTEM,
+                     "cannot reach the server at %s: %s; is 'sonde serve' running there?", r->url,
+                     words);
+}
+
 int remote_send(struct remote *r, const char *method, const char *path, const void *data,
                 size_t len, struct text *answer, struct error *err)
 {
@@ -166,9 +179,7 @@ int remote_send(struct remote *r, const char *method, const char *path, const vo
     curl_easy_getinfo(r->curl, CURLINFO_RESPONSE_CODE, &status);
     int rc = 0;
     if (code)
-        rc = error_set(err, FAULT_SYSTEM,
-                       "cannot reach the server at %s: %s; is 'sonde serve' running there?", r->url,
-                       *why ? why : curl_easy_strerror(code));
+        rc = unreachable(r, code, why, err);
     else if (status < 200 || status > 299)
         rc = fault_of(r, status, out, err);
     text_release(&own);
@@ -180,12 +191,19 @@ int remote_get(struct remote *r, const char *path, struct text *answer, struct e
     return remote_send(r, "GET", path, NULL, 0, answer, err);
 }
 
-static int send_batch(struct remote *r, uint32_t job, const char *data, size_t len,
+/* `known`: was it there already? */
+static int send_batch(struct remote *r, uint32_t job, const char *data, size_t len, bool *known,
                       struct error *err)
 {
     char path[64];
+    struct text answer = TEXT_INIT;
     snprintf(path, sizeof path, "/api/jobs/%u/batches", job);
-    return remote_send(r, "POST", path, data, len, NULL, err);
+    int rc = remote_send(r, "POST", path, data, len, &answer, err);
+    json_t *root = rc ? NULL : json_loadb(answer.data, answer.len, 0, NULL);
+    *known = json_is_true(json_object_get(root, "duplicate"));
+    json_decref(root);
+    text_release(&answer);
+    return rc;
 }
 
 int remote_push_now(struct remote *r, uint32_t job, const struct batch *b, struct error *err)
@@ -193,7 +211,8 @@ int remote_push_now(struct remote *r, uint32_t job, const struct batch *b, struc
     struct text body = TEXT_INIT;
     batch_write(b, &body);
     text_add_len(&body, b->recording, b->recording_size);
-    int rc = send_batch(r, job, body.data, body.len, err);
+    bool known;
+    int rc = send_batch(r, job, body.data, body.len, &known, err);
     text_release(&body);
     return rc;
 }
@@ -253,8 +272,10 @@ static int flush(struct remote *r, const char *mine, struct remote_pushed *done,
         char key[BATCH_KEY_MAX + 1] = "";
         struct error why = {0};
         const char *body = part_body(r, data, len, &job, key);
-        int rc = !body || away ? FAULT_SYSTEM
-                               : send_batch(r, job, body, len - (size_t)(body - data), &why);
+        bool known = false;
+        int rc = !body || away
+                     ? FAULT_SYSTEM
+                     : send_batch(r, job, body, len - (size_t)(body - data), &known, &why);
         if (body && rc == FAULT_SYSTEM) {
             away = true;
             done->waiting++;
@@ -262,6 +283,7 @@ static int flush(struct remote *r, const char *mine, struct remote_pushed *done,
                 *err = why;
         } else if (body) {
             done->sent += rc == 0;
+            done->known += known;
             done->refused += is_final(rc);
             spool_remove(r->spool, next);
             if (rc && mine && !strcmp(mine, key)) {

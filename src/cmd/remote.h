@@ -33,6 +33,7 @@ bool remote_was_stale(const struct remote *r, uint64_t *seconds);
 
 struct remote_pushed {
     unsigned sent, waiting; /* parts: got there; are on disk, for a server that is away */
+    unsigned known;         /* of those sent: were there already, and count once */
     unsigned refused;       /* by the server, for good: they are gone */
 };
 

@@ -9,6 +9,7 @@
 #include "capture/session.h"
 #include "cmd/command.h"
 #include "cmd/record.h"
+#include "cmd/remote.h"
 #include "cmd/streaming.h"
 #include "cmd/tracing.h"
 
@@ -102,7 +103,20 @@ static int check_environment(const struct option_list *env, struct error *err)
     return 0;
 }
 
-/* Records; where a server gets it, says so in place of the name of a file that will be gone. */
+/* In place of the name of a file that is gone. */
+static void say_added(const struct streaming_options *to, const struct session_result *result)
+{
+    struct error why = {0};
+    unsigned waiting = streaming_waiting(to, &why);
+    if (waiting)
+        remote_say_waiting("run", waiting, &why);
+    else
+        fprintf(stderr, "sonde: %llu samples of %zu process%s added to job %u of %s\n",
+                (unsigned long long)result->samples, result->processes,
+                result->processes == 1 ? "" : "es", (unsigned)to->job, to->to);
+}
+
+/* Records, and hands it to a server where one was named. */
 static int record_to(struct invocation *inv, struct session_options *session,
                      struct session_result *result)
 {
@@ -123,9 +137,7 @@ static int record_to(struct invocation *inv, struct session_options *session,
     if (server && !all && !inv->error.fault)
         error_set(&inv->error, FAULT_SYSTEM, "not all of the recording could be handed over");
     else if (temporary && !rc && !o->record.quiet)
-        fprintf(stderr, "sonde: %llu samples of %zu processes added to job %u of %s\n",
-                (unsigned long long)result->samples, result->processes, (unsigned)o->streaming.job,
-                o->streaming.to);
+        say_added(&o->streaming, result);
     return rc;
 }
 

@@ -83,14 +83,16 @@ int streaming_start(struct streaming *s, const struct streaming_options *o, cons
     int rc = check_job(o, quiet, err);
     if (!rc && !output && !(s->output = temporary(command, err)))
         rc = err->fault;
-    return rc ? rc : start_pusher(s, o, output ? output : s->output, err);
+    s->path = output ? output : s->output;
+    return rc ? rc : start_pusher(s, o, s->path, err);
 }
 
 bool streaming_finish(struct streaming *s)
 {
     int status = 0;
     if (s->pid) {
-        kill(s->pid, SIGTERM); /* what there is now is all there will be */
+        /* What there is now is all there will be; of a program that never started, nothing. */
+        kill(s->pid, access(s->path, F_OK) ? SIGKILL : SIGTERM);
         while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR)
             ;
     }
@@ -98,4 +100,15 @@ bool streaming_finish(struct streaming *s)
         remove_temporary(s->output);
     *s = (struct streaming){0};
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+unsigned streaming_waiting(const struct streaming_options *o, struct error *why)
+{
+    struct remote_pushed left = {0};
+    struct remote *r;
+    if (remote_open(o->to, &r, why))
+        return 0;
+    remote_flush(r, &left, why);
+    remote_free(r);
+    return left.waiting;
 }

@@ -39,8 +39,9 @@ struct streaming_options {
     }
 
 struct streaming {
-    pid_t pid;    /* of the pusher; 0: there is none */
-    char *output; /* the recording, where it is a temporary one; else NULL */
+    pid_t pid;        /* of the pusher; 0: there is none */
+    const char *path; /* the recording */
+    char *output;     /* the same, where it is a temporary one; else NULL */
 };
 
 /* Asks the server for the job and starts the pusher on what `output` will be; with NULL, a
@@ -51,5 +52,7 @@ int streaming_start(struct streaming *s, const struct streaming_options *o, cons
 /* After the recording has ended, in whatever way. Waits for the pusher, removes what is temporary.
  * Returns false if something could not be handed over; the pusher has said what. */
 bool streaming_finish(struct streaming *s);
+/* After that: how many parts wait on disk for a server that is away, and why it is. */
+unsigned streaming_waiting(const struct streaming_options *o, struct error *why);
 
 #endif

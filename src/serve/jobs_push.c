@@ -9,6 +9,8 @@
 #include "serve/jobs_internal.h"
 #include "serve/reading.h"
 
+#define LABEL_MAX 255
+
 void jobs_add(struct http_request *q, struct jobs *j, struct batch *b)
 {
     struct ledger_answer a = {0};
@@ -76,6 +78,12 @@ static int take_key(struct http_request *q, struct batch *b)
     return 0;
 }
 
+static char *take_label(struct batch *b, const char *text, const char *otherwise)
+{
+    text = text && *text ? text : otherwise;
+    return arena_strndup(&b->arena, text, strnlen(text, LABEL_MAX));
+}
+
 void jobs_push_profile(struct http_request *q, void *context)
 {
     uint32_t id;
@@ -85,10 +93,9 @@ void jobs_push_profile(struct http_request *q, void *context)
     struct error err = {0};
     if (!jobs_id(q, &id) || !jobs_number(q, "keep", 1, 0, &keep) || take_key(q, &b))
         return;
-    const char *body = http_body(q, &len), *name = http_query(q, "name");
-    const char *host = http_query(q, "host");
+    const char *body = http_body(q, &len);
     b.job = id;
-    b.host = arena_strndup(&b.arena, host ? host : "", 255);
+    b.host = take_label(&b, http_query(q, "host"), "");
     int rc = reading_batch(&b, NULL, body, len, &err);
     if (rc) {
         http_reply_error(q, rc == FAULT_LIMIT ? 413 : 400, "%s", err.text);
@@ -96,7 +103,7 @@ void jobs_push_profile(struct http_request *q, void *context)
         return;
     }
     if (keep) {
-        b.recording_name = arena_strndup(&b.arena, name && *name ? name : "profile", 255);
+        b.recording_name = take_label(&b, http_query(q, "name"), "profile");
         b.recording = body;
         b.recording_size = len;
     }

@@ -56,8 +56,7 @@ static void answer_table(struct http_request *q, struct jobs *j, const struct st
         return;
     int rc = store_counts(s, query, jobs_table_take, &t, &err);
     if (!rc) {
-        if (!query->top)
-            jobs_table_sort(&t, false);
+        jobs_table_sort(&t, false);
         send_table(q, query->job, &t, format);
     }
     jobs_close(q, j, s, rc, &err);

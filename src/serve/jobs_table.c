@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
-
 int jobs_table_take(void *context, const struct store_count *c, struct error *err)
 {
     struct jobs_table *t = context;
@@ -15,7 +13,7 @@ int jobs_table_take(void *context, const struct store_count *c, struct error *er
     uint32_t name = names_add(&t->texts, c->name);
     uint64_t row = *map_put(&t->index, executable, name, t->rows.len, &fresh);
     if (fresh)
-        *vector_push(&t->rows) = (struct jobs_row){executable, name};
+        *vector_push(&t->rows) = (struct jobs_row){executable, name, (uint32_t)row};
     *map_put(&t->values, row, column, 0, NULL) += (uint64_t)c->value;
     if (t->values.len > t->max)
         return error_set(err, FAULT_USAGE,
@@ -32,35 +30,13 @@ void jobs_table_release(struct jobs_table *t)
     map_release(&t->index);
     map_release(&t->values);
     vector_release(&t->rows);
+    vector_release(&t->order);
 }
 
-static uint64_t value_at(const struct jobs_table *t, uint64_t row, uint64_t column)
+static uint64_t value_at(const struct jobs_table *t, const struct jobs_row *row, size_t shown)
 {
-    const uint64_t *v = map_get(&t->values, row, column);
+    const uint64_t *v = map_get(&t->values, row->number, t->order.data[shown]);
     return v ? *v : 0;
-}
-
-struct ranked {
-    uint64_t value;
-    size_t row;
-};
-
-static int by_value(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    if (x->value != y->value)
-        return x->value < y->value ? 1 : -1;
-    return x->row < y->row ? -1 : x->row > y->row;
-}
-
-static uint64_t rank_of(const struct jobs_table *t, size_t row, bool any)
-{
-    uint64_t rank = 0;
-    for (size_t k = 0; k < t->columns.len && (any || !rank); k++) {
-        uint64_t value = value_at(t, row, k);
-        rank = value > rank ? value : rank;
-    }
-    return rank;
 }
 
 void jobs_table_cut(struct jobs_table *t, size_t rows)
@@ -69,38 +45,65 @@ void jobs_table_cut(struct jobs_table *t, size_t rows)
         t->rows.len = rows;
 }
 
-void jobs_table_sort(struct jobs_table *t, bool any)
+static uint64_t largest(const struct jobs_table *t, const struct jobs_row *row)
 {
-    struct ranked *order = memory_array(t->rows.len + 1, sizeof *order);
-    struct jobs_row *rows = memory_array(t->rows.len + 1, sizeof *rows);
-    struct map values = {0};
-    for (size_t i = 0; i < t->rows.len; i++) {
-        order[i].row = i;
-        order[i].value = rank_of(t, i, any);
+    uint64_t most = 0;
+    for (size_t k = 0; k < t->order.len; k++) {
+        uint64_t value = value_at(t, row, k);
+        most = value > most ? value : most;
     }
-    qsort(order, t->rows.len, sizeof *order, by_value);
-    for (size_t i = 0; i < t->rows.len; i++) {
-        rows[i] = t->rows.data[order[i].row];
-        for (size_t k = 0; k < t->columns.len; k++) {
-            const uint64_t *v = map_get(&t->values, order[i].row, k);
-            if (v)
-                map_put(&values, i, k, *v, NULL);
-        }
+    return most;
+}
+
+static int by_name(const struct jobs_table *t, const struct jobs_row *a, const struct jobs_row *b)
+{
+    int names = strcmp(t->texts.text[a->name], t->texts.text[b->name]);
+    return names ? names : strcmp(t->texts.text[a->executable], t->texts.text[b->executable]);
+}
+
+static int by_columns(const void *a, const void *b, void *context)
+{
+    const struct jobs_table *t = context;
+    for (size_t k = 0; k < t->order.len; k++) {
+        uint64_t x = value_at(t, a, k), y = value_at(t, b, k);
+        if (x != y)
+            return x < y ? 1 : -1;
     }
+    return by_name(t, a, b);
+}
+
+static int by_largest(const void *a, const void *b, void *context)
+{
+    uint64_t x = largest(context, a), y = largest(context, b);
+    return x != y ? (x < y ? 1 : -1) : by_name(context, a, b);
+}
+
+/* What most profiles are about comes first, the rest by name. */
+static int by_event(const void *a, const void *b, void *context)
+{
+    char *const *events = context;
+    const char *x = events[*(const uint32_t *)a], *y = events[*(const uint32_t *)b];
+    bool first = !strcmp(x, "cpu"), second = !strcmp(y, "cpu");
+    return first != second ? second - first : strcmp(x, y);
+}
+
+void jobs_table_sort(struct jobs_table *t, bool jobs)
+{
+    t->order.len = 0;
+    for (uint32_t k = 0; k < t->columns.len; k++)
+        *vector_push(&t->order) = k;
+    if (!jobs && t->order.len)
+        qsort_r(t->order.data, t->order.len, sizeof *t->order.data, by_event, t->columns.text);
     if (t->rows.len)
-        memcpy(t->rows.data, rows, t->rows.len * sizeof *rows);
-    map_release(&t->values);
-    t->values = values;
-    free(rows);
-    free(order);
+        qsort_r(t->rows.data, t->rows.len, sizeof *t->rows.data, jobs ? by_largest : by_columns, t);
 }
 
 void jobs_table_json(const struct jobs_table *t, struct json *json)
 {
     json_key(json, "columns");
     json_open_array(json);
-    for (size_t k = 0; k < t->columns.len; k++)
-        json_text(json, t->columns.text[k]);
+    for (size_t k = 0; k < t->order.len; k++)
+        json_text(json, t->columns.text[t->order.data[k]]);
     json_end(json);
     json_key(json, "rows");
     json_open_array(json);
@@ -110,8 +113,8 @@ void jobs_table_json(const struct jobs_table *t, struct json *json)
         json_put_string(json, "function", t->texts.text[t->rows.data[i].name]);
         json_key(json, "values");
         json_open_array(json);
-        for (size_t k = 0; k < t->columns.len; k++)
-            json_uint(json, value_at(t, i, k));
+        for (size_t k = 0; k < t->order.len; k++)
+            json_uint(json, value_at(t, &t->rows.data[i], k));
         json_end(json);
         json_end(json);
     }
@@ -135,18 +138,18 @@ static void add_cell(struct text *out, const char *text)
 void jobs_table_csv(const struct jobs_table *t, struct text *out)
 {
     text_add(out, "executable,function");
-    for (size_t k = 0; k < t->columns.len; k++) {
+    for (size_t k = 0; k < t->order.len; k++) {
         text_add_char(out, ',');
-        add_cell(out, t->columns.text[k]);
+        add_cell(out, t->columns.text[t->order.data[k]]);
     }
     text_add(out, "\r\n");
     for (size_t i = 0; i < t->rows.len; i++) {
         add_cell(out, t->texts.text[t->rows.data[i].executable]);
         text_add_char(out, ',');
         add_cell(out, t->texts.text[t->rows.data[i].name]);
-        for (size_t k = 0; k < t->columns.len; k++) {
+        for (size_t k = 0; k < t->order.len; k++) {
             text_add_char(out, ',');
-            json_add_uint(out, value_at(t, i, k));
+            json_add_uint(out, value_at(t, &t->rows.data[i], k));
         }
         text_add(out, "\r\n");
     }

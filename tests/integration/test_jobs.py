@@ -64,7 +64,7 @@ def test_walk_through(sonde, at, target, tmp_path):
     listed = sonde("job", "list")
     assert "2001" in listed.stdout and "the first experiment" in listed.stdout, listed
     shown = sonde("job", "show", "2001")
-    assert "10 benchmark runs" in shown.stdout and "1 recordings" in shown.stdout, shown
+    assert "10 benchmark runs" in shown.stdout and "1 recording\n" in shown.stdout, shown
     assert "page-faults" in shown.stdout
 
     dumped = tmp_path / "profile.csv"
@@ -157,6 +157,33 @@ def test_benchmarks_have_a_history(sonde, at, target):
     assert medians[:5] == [["3", "old"], ["3", "new"]] * 2 + [[]], shown
 
 
+def test_what_people_read(sonde, at, tmp_path, environment):
+    """Tables fit a terminal of 80 columns; one is one; what is not there is said, not left blank."""
+    environment["COLUMNS"] = "80"
+    sonde("job", "create", "--id", "2001", "--info", "a description that goes on and on " * 8)
+    for kind, hint in (("--profile", "sonde run --to"), ("--bench", "sonde bench"), ("--recordings", "--keep")):
+        shown = sonde("job", "show", "2001", kind)
+        assert shown.status == 0 and not shown.stdout and hint in shown.stderr, shown
+    measures = {"real": 0.0215, "user": 0.0203, "sys": 0.001, "page faults": 1234567, "switches": 12,
+                "forced switches": 345, "a counter with a long name": 1, "instructions": 10 ** 15}
+    at.push(2001, "bench", {"f": 1}, bench=[{"name": "namespace::program" * 5, "run": measures}])
+    shown = sonde("job", "show", "2001")
+    assert "1 push · 1 benchmark run · 0 recordings" in shown.stdout, shown
+    bench = sonde("job", "show", "2001", "--bench")
+    assert bench.stdout.count("21.5 ms") == bench.stdout.count("1,234,567") == 2, bench  # median, and run
+    for text in (shown.stdout, bench.stdout, sonde("job", "list").stdout):
+        assert max(map(len, text.splitlines())) <= 80, text
+    assert "1000000000000000" in sonde("job", "show", "2001", "--bench", "--format", "csv").stdout
+    folded = tmp_path / "a.folded"
+    folded.write_text("main;parse 10\n")
+    assert "1 part sent" in sonde("push", "--job", "2001", folded).stderr
+    assert "nothing was added" in sonde("push", "--job", "2001", folded).stderr
+    missing = sonde("push", "--job", "2001", tmp_path / "missing").stderr
+    assert missing.count("missing:") == 1, missing
+    at.kill()
+    assert "Connection refused; is 'sonde serve' running" in sonde("job", "list").stderr
+
+
 def test_counts_are_added(sonde, at, tmp_path):
     """(old) 10 + (new) 7 = 17, and a new event is a new column."""
     sonde("job", "create", "--id", "2001")
@@ -221,6 +248,9 @@ def test_run_without_job(sonde, at, target):
     assert missing.status == 125 and "no job 2001" in missing.stderr
     half = sonde("run", "--to", at.url, "--", target("short"))
     assert half.status == 2
+    at.ask("/api/jobs", {"id": 2001})
+    nothing = sonde("run", "--to", at.url, "--job", "2001", "--", "/no/such/program")
+    assert nothing.status == 127 and len(nothing.stderr.splitlines()) == 1, nothing
 
 
 def test_run_server_away(sonde, at, target, tmp_path):
@@ -228,6 +258,7 @@ def test_run_server_away(sonde, at, target, tmp_path):
     at.kill()
     made = sonde("run", "--to", at.url, "--job", "2001", "--", target("shares"))
     assert made.status == 0 and "waits on disk" in made.stderr, made
+    assert "part waits on disk until" in made.stderr and "added to job" not in made.stderr, made
     at.start()
     at.wait()
     sonde("push", "--flush")

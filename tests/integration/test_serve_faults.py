@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from engines import Serve, answers
+from engines import ENGINES, Serve, answers, missing
 from runs import wait_until
 
 ROUNDS = int(os.environ.get("SONDE_KILLS", "12"))  # `make soak` has 200
@@ -23,9 +23,22 @@ def rss(pid):
     return 0
 
 
-def test_s1_s2_killed_during_ingest(serve):
+@pytest.fixture(params=["sqlite", "redis", "clickhouse"])
+def store(request, tmp_path):
+    """The address of a store that outlives the server; None is the server's own file."""
+    if request.param == "sqlite":
+        yield None
+        return
+    if missing(request.param):
+        pytest.skip(f"{missing(request.param)} is not installed")
+    engine = ENGINES[request.param][0](tmp_path / "engine")
+    yield engine.url
+    engine.kill()
+
+
+def test_s1_s2_killed_during_ingest(serve, store):
     """kill -9 again and again while clients push and retry: 0 acknowledged lost, 0 doubled."""
-    server = serve("--quiet")
+    server = serve("--quiet", store=store)
     server.ask("/api/jobs", {"id": 2001})
     acknowledged, stop = set(), threading.Event()
 
@@ -57,6 +70,7 @@ def test_s1_s2_killed_during_ingest(serve):
     stop.set()
     for one in clients:
         one.join()
+    wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 60)
     table = server.ask("/api/jobs/2001/profile")
     values = {row["function"]: row["values"][0] for row in table["rows"]}
     assert acknowledged <= set(values), acknowledged - set(values)
@@ -216,7 +230,7 @@ def test_s7_burst(serve):
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_s9_bombs(serve, encoding):
+def test_s9_bombs(serve, sonde_path, encoding):
     """Refused within a second, without growing."""
     server = serve("--quiet")
     server.ask("/api/jobs", {"id": 2001})
@@ -234,7 +248,8 @@ def test_s9_bombs(serve, encoding):
     if encoding == "gzip":
         status, _, _ = server.raw("/api/jobs/2001/profiles", bomb)
         assert status == 413
-    assert rss(server.process.pid) - before < 96 << 20
+    if b"__asan_init" not in sonde_path.read_bytes():  # which keeps what is freed
+        assert rss(server.process.pid) - before < 96 << 20
 
 
 def test_s10_s11_tokens(serve, sonde, tmp_path):

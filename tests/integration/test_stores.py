@@ -75,6 +75,22 @@ def test_two_servers_one_engine(engine, serve):
     pair[0].ask("/api/jobs/2200", status=404)
 
 
+def test_tables_are_the_same(engine, serve):
+    """Whatever the store: cpu first, then events by name; rows by the first value, then by the next."""
+    server = serve(store=engine.url)
+    server.ask("/api/jobs", {"id": 2300})
+    server.ask("/api/jobs/2300/batches", {"key": "k", "counts": [
+        {"executable": "app", "function": name, "events": events} for name, events in (
+            ("faults", {"page-faults": 10 ** 9, "branch-misses": 5}), ("small", {"cpu": 1}), ("same", {"cpu": 7}),
+            ("large", {"cpu": 90, "page-faults": 1}), ("also", {"cpu": 7}), ("missed", {"branch-misses": 6}))]})
+    table = server.ask("/api/jobs/2300/profile")
+    assert table["columns"] == ["cpu", "branch-misses", "page-faults"]
+    assert [row["function"] for row in table["rows"]] == ["large", "also", "same", "small", "missed", "faults"]
+    top = server.ask("/api/jobs/2300/profile?event=cpu&top=3")["rows"]
+    assert [(row["function"], row["values"]) for row in top] == [("large", [90]), ("also", [7]), ("same", [7])]
+    server.ask("/api/jobs/2300", method="DELETE", status=204)
+
+
 def test_redis_away(serve, sonde, tmp_path):
     """Acknowledgements go on while Redis is gone, and everything is there once it is back."""
     redis = Redis(tmp_path / "redis")

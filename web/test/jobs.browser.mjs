@@ -62,6 +62,16 @@ test('what is pushed meanwhile appears', async () => {
   await page.locator('.strips circle').first().waitFor({ timeout: 20000 });
 });
 
+test('pages that were left hold none of the few connections that a browser has', async () => {
+  for (let i = 0; i < 8; i++) {
+    await page.goto(`${url}/#/jobs?job=2001`);
+    await page.locator('.job-title', { hasText: '2001' }).waitFor();
+    await page.goto('about:blank');
+  }
+  await page.goto(`${url}/#/jobs?job=2001`);
+  await page.locator('h2', { hasText: 'Top functions by cpu' }).waitFor({ timeout: 20000 });
+});
+
 test('distributions of benchmarks', async () => {
   await page.go('#/jobs?job=2001');
   await page.waitForFunction(() => document.querySelectorAll('.strips circle').length > 2);

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { moment, value } from '../data/format.ts';
+import { moment, value, when } from '../data/format.ts';
 import { dark } from './theme.ts';
 
 export interface Line {
@@ -75,9 +75,8 @@ function drawMarks(u: uPlot, marks: Mark[]): void {
 /** A time of the axis. */
 function timeText(props: ChartProps, time: number, step: number): string {
   if (props.dates === undefined) return moment(time, step);
-  const date = new Date(props.dates + time / 1e6);
-  const clock = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', ...(step < 60e9 && { second: '2-digit' }) });
-  return step >= 20 * 3600e9 ? date.toLocaleDateString() : step >= 3600e9 ? `${date.toLocaleDateString([], { month: 'short', day: 'numeric' })} ${clock}` : clock;
+  const text = when(props.dates + time / 1e6); // 2026-11-16 13:30:51
+  return step >= 20 * 3600e9 ? text.slice(0, 10) : text.slice(step >= 3600e9 ? 5 : 11, step < 60e9 ? 19 : 16);
 }
 
 /** Lines at moments that have names. */

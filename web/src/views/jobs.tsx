@@ -228,7 +228,7 @@ type Line = FunctionTable['rows'][number];
 function nameColumns(): Column<Line>[] {
   return [
     { id: 'function', heading: 'Function', by: (l) => l.function, class: 'fill', show: (l) => <span class="function-text" title={l.function}>{l.function}</span> },
-    { id: 'executable', heading: 'Executable', by: (l) => l.executable, class: 'wide-only module', show: (l) => l.executable },
+    { id: 'executable', heading: 'Executable', by: (l) => l.executable, class: 'wide-only module', show: (l) => <span title={l.executable}>{l.executable.replace(/.*\/(?=.)/, '')}</span> },
   ];
 }
 
