@@ -93,20 +93,19 @@ static void chunk_give(struct heap_thread *t, uint8_t bits, uint32_t unit)
     t->held = region;
 }
 
-/* Puts all words of a table into one of 1 << bits empty ones. False: two lines are not enough for
- * some of them. */
+/* Puts all words of a table into the empty one of `to`. False: there is no room for some of them in
+ * their line, or where addresses are scattered in two. */
 static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32_t count,
-                       uint32_t unit, uint8_t bits, bool *spilled)
+                       struct heap_region *to)
 {
-    struct heap_region to = {.table = unit, .bits = bits};
     for (uint32_t i = 0; i < count; i++) {
         if (!from[i])
             continue;
-        uint64_t *line = blocks_table(t, unit) + LINE * blocks_home(from[i] & KEY_MASK, bits);
+        uint64_t *line = blocks_table(t, to->table) + LINE * blocks_home(to, from[i] & KEY_MASK);
         uint64_t *place = blocks_look(line, UINT32_MAX, true);
-        if (!place) {
-            place = blocks_look(blocks_neighbour(t, &to, line), UINT32_MAX, true);
-            *spilled = true;
+        if (!place && !to->ordered) {
+            place = blocks_look(blocks_neighbour(t, to, line), UINT32_MAX, true);
+            to->spilled = 1;
         }
         if (!place)
             return false;
@@ -115,22 +114,39 @@ static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32
     return true;
 }
 
-/* A larger table. The thread is in the region. */
+/* All words of a region in the empty table of `to`, in order if that can be. */
+static bool words_arrange(const struct heap_thread *t, const struct heap_region *r,
+                          struct heap_region *to)
+{
+    const uint64_t *from = blocks_table(t, r->table);
+    uint32_t count = r->bits ? 1u << r->bits : 0;
+    to->ordered = 1;
+    if (to->bits != r->bits && words_move(t, from, count, to))
+        return true;
+    to->ordered = 0;
+    memset(blocks_table(t, to->table), 0, 8u << to->bits);
+    return words_move(t, from, count, to);
+}
+
+/* A larger table, or one without order. The thread is in the region. */
 static bool region_grow(struct heap_thread *t, struct heap_region *r)
 {
-    uint32_t unit, old = r->table, count = r->bits ? 1u << r->bits : 0;
-    uint8_t old_bits = r->bits;
-    for (uint8_t bits = old_bits ? old_bits + 1 : LINE_BITS; bits <= BITS_MAX; bits++) {
-        bool spilled = false;
-        if (!chunk_take(t, bits, &unit))
+    bool same = r->ordered && r->used < 1u << r->bits >> 1;
+    struct heap_region to = {.bits = r->bits ? r->bits + !same : LINE_BITS};
+    for (; to.bits <= BITS_MAX; to.bits++) {
+        if (!chunk_take(t, to.bits, &to.table))
             return false;
-        if (!words_move(t, blocks_table(t, old), count, unit, bits, &spilled)) {
-            chunk_give(t, bits, unit);
+        if (!words_arrange(t, r, &to)) {
+            chunk_give(t, to.bits, to.table);
+            to.spilled = 0;
             continue;
         }
-        r->table = unit;
-        r->bits = bits;
-        r->spilled = spilled;
+        uint32_t old = r->table;
+        uint8_t old_bits = r->bits;
+        r->table = to.table;
+        r->bits = to.bits;
+        r->ordered = to.ordered;
+        r->spilled = to.spilled;
         if (old_bits)
             chunk_give(t, old_bits, old);
         return true;
@@ -142,7 +158,7 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
 static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_region *r,
                                uint64_t address)
 {
-    if (__builtin_expect(!r->bits || r->used >= 1u << r->bits >> 1, 0))
+    if (__builtin_expect(!r->bits || !blocks_has_room(r), 0))
         return NULL;
     uint64_t *line = blocks_line(t, r, address), *there = NULL;
     if (r->spilled)
@@ -151,22 +167,26 @@ static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_re
                                               : blocks_look(line, blocks_key(address), true);
 }
 
+/* A place in the neighbour of the line, which is full. */
+static uint64_t *place_beside(const struct heap_thread *t, struct heap_region *r, uint64_t address)
+{
+    if (r->ordered || !r->bits || !blocks_has_room(r))
+        return NULL;
+    uint64_t *line = blocks_neighbour(t, r, blocks_line(t, r, address));
+    uint64_t *place = blocks_look(line, UINT32_MAX, true);
+    r->spilled |= place != NULL;
+    return place;
+}
+
 /* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
  */
 static uint64_t *place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
 {
-    bool grown = !r->bits || r->used >= 1u << r->bits >> 1;
-    if (grown && !region_grow(t, r))
-        return NULL;
-    uint64_t *place = place_in_line(t, r, address);
-    while (!place) {
-        place = blocks_look(blocks_neighbour(t, r, blocks_line(t, r, address)), UINT32_MAX, true);
-        if (place)
-            r->spilled = 1;
-        else if (!region_grow(t, r))
-            return NULL;
-        else
-            place = place_in_line(t, r, address);
+    uint64_t *place = place_beside(t, r, address);
+    while (!place && region_grow(t, r)) {
+        place = place_in_line(t, r, address);
+        if (!place)
+            place = place_beside(t, r, address);
     }
     return place;
 }

@@ -2,9 +2,14 @@
  * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
  * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
  * in it. A table is of lines of eight words; a block stands anywhere in the line that its address
- * leads to, or, if that was full, in the line's neighbour (the region has `spilled` then). So
- * nothing is probed for word by word, and nothing need be moved when a block goes. A table doubles
- * when it is half full, or both lines are; the old one is kept for another region.
+ * leads to. So nothing is probed for word by word, and nothing need be moved when a block goes.
+ *
+ * Lines are in the order of addresses (`ordered`) where no line gets more than eight blocks: who
+ * frees neighbours, as Python does with a list and what is in it, finds them in the same line, or
+ * in the next one, which the processor has fetched by then. Where blocks stand too close here and
+ * too far apart there, addresses are scattered over the lines instead; if one is full its neighbour
+ * takes the block (the region has `spilled` then), and the table doubles when it is half full.
+ * Whenever it is made anew the order is tried first. The old one is kept for another region.
  *
  * Here is what every call does; heap_blocks.c has what is rare. Addresses are not 0.
  */
@@ -52,16 +57,17 @@ INLINE uint32_t blocks_key(uint64_t address)
     return (uint32_t)(address >> 3 & KEY_MASK);
 }
 
-/* The line of a key in a table of 1 << bits words. */
-INLINE uint32_t blocks_home(uint32_t key, uint8_t bits)
+/* The line of a key in a region's table. */
+INLINE uint32_t blocks_home(const struct heap_region *r, uint32_t key)
 {
-    return (uint32_t)((uint64_t)(key * 0x9e3779b1u) >> (32 + LINE_BITS - bits));
+    uint32_t place = key * (r->ordered ? 1u << (32 - KEY_BITS) : 0x9e3779b1u);
+    return (uint32_t)((uint64_t)place >> (32 + LINE_BITS - r->bits));
 }
 
 INLINE uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
                              uint64_t address)
 {
-    return blocks_table(t, r->table) + LINE * blocks_home(blocks_key(address), r->bits);
+    return blocks_table(t, r->table) + LINE * blocks_home(r, blocks_key(address));
 }
 
 /* The word of a key in a line, else an empty one if that will do, else NULL. */
@@ -80,6 +86,12 @@ INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap
 {
     uint64_t *table = blocks_table(t, r->table);
     return r->bits == LINE_BITS ? line : table + ((line - table) ^ LINE);
+}
+
+/* Whether lines are not as full yet as they should be where addresses are scattered. */
+INLINE bool blocks_has_room(const struct heap_region *r)
+{
+    return r->ordered || r->used < 1u << r->bits >> 1;
 }
 
 /* On its way to the cache. */
@@ -114,7 +126,7 @@ INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, u
         return HEAP_LOST_BUSY;
     uint32_t key = blocks_key(address), same = 1, empty = 0;
     uint64_t *line = NULL;
-    if (__builtin_expect(r->used < 1u << r->bits >> 1 && !r->spilled, 1)) {
+    if (__builtin_expect(blocks_has_room(r) && !r->spilled, 1)) {
         line = blocks_line(t, r, address);
         arch_line_look(line, key, KEY_MASK, &same, &empty);
     }

@@ -158,10 +158,11 @@ struct heap_cell {
 
 struct heap_region {
     uint32_t lock;
-    uint32_t table; /* in units of 64 bytes from the blocks; valid while bits != 0 */
-    uint16_t used : 15, spilled : 1; /* blocks; some are not in the line where they belong */
-    uint8_t bits;                    /* log2 of the slots */
-    uint8_t stuck;                   /* how often in a row nobody got the lock */
+    uint32_t table;     /* in units of 64 bytes from the blocks; valid while bits != 0 */
+    uint16_t used : 14; /* blocks */
+    uint16_t ordered : 1, spilled : 1; /* see heap_blocks.h */
+    uint8_t bits;                      /* log2 of the slots */
+    uint8_t stuck;                     /* how often in a row nobody got the lock */
     uint32_t owner; /* the place of the thread that needs no lock; see heap_regions.c */
 };
 
