@@ -93,19 +93,19 @@ static void chunk_give(struct heap_thread *t, uint8_t bits, uint32_t unit)
     t->held = region;
 }
 
-/* Puts all words of a table into the empty one of a region to be. False: two lines are not enough
- * for some of them. */
+/* Puts all words of a table into the empty one of `to`. False: there is no room for some of them in
+ * their line, or where addresses are scattered in two. */
 static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32_t count,
                        struct heap_region *to)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (!from[i])
             continue;
-        struct blocks_home home = blocks_home(to, from[i] << 3);
-        uint64_t *place = blocks_look(blocks_line(t, home), UINT32_MAX, true);
-        if (!place) {
+        uint32_t home = blocks_home(to, from[i] & KEY_MASK);
+        uint64_t *place = blocks_look(blocks_line(t, to, home), UINT32_MAX, true);
+        if (!place && to->factor == SCATTERED) {
             place = blocks_look(blocks_neighbour(t, to, home), UINT32_MAX, true);
-            to->spilled |= 1ull << home.line % 64;
+            to->spilled |= 1ull << home % 64;
         }
         if (!place)
             return false;
@@ -114,23 +114,42 @@ static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32
     return true;
 }
 
-/* A larger table. The thread is in the region. */
+/* All words of a region in the empty table of `to`, in order if that can be. */
+static bool words_arrange(const struct heap_thread *t, const struct heap_region *r,
+                          struct heap_region *to)
+{
+    const uint64_t *from = blocks_table(t, r->table);
+    uint32_t count = r->bits ? 1u << r->bits : 0;
+    to->factor = ORDERED;
+    to->most = UINT16_MAX;
+    if (to->bits != r->bits && words_move(t, from, count, to))
+        return true;
+    to->factor = SCATTERED;
+    to->most = (uint16_t)(1u << to->bits >> 1);
+    to->spilled = 0;
+    memset(blocks_table(t, to->table), 0, 8u << to->bits);
+    return words_move(t, from, count, to);
+}
+
+/* A larger table, or one without order. The thread is in the region. */
 static bool region_grow(struct heap_thread *t, struct heap_region *r)
 {
-    uint32_t unit, old = r->table, count = r->bits ? 1u << r->bits : 0;
-    uint8_t old_bits = r->bits;
-    for (uint8_t bits = old_bits ? old_bits + 1 : LINE_BITS; bits <= BITS_MAX; bits++) {
-        if (!chunk_take(t, bits, &unit))
+    bool same = r->factor == ORDERED && r->used < 1u << r->bits >> 1;
+    struct heap_region to = {.bits = r->bits ? r->bits + !same : LINE_BITS};
+    for (; to.bits <= BITS_MAX; to.bits++) {
+        if (!chunk_take(t, to.bits, &to.table))
             return false;
-        struct heap_region to = {.table = unit, .bits = bits};
-        if (!words_move(t, blocks_table(t, old), count, &to)) {
-            chunk_give(t, bits, unit);
+        if (!words_arrange(t, r, &to)) {
+            chunk_give(t, to.bits, to.table);
             continue;
         }
-        r->table = unit;
-        r->bits = bits;
+        uint32_t old = r->table;
+        uint8_t old_bits = r->bits;
+        r->table = to.table;
+        r->bits = to.bits;
+        r->factor = to.factor;
         r->spilled = to.spilled;
-        r->most = (uint16_t)(1u << bits >> 1);
+        r->most = to.most;
         if (old_bits)
             chunk_give(t, old_bits, old);
         return true;
@@ -144,29 +163,33 @@ static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_re
 {
     if (__builtin_expect(r->used >= r->most, 0))
         return NULL;
-    struct blocks_home home = blocks_home(r, address);
+    uint32_t key = blocks_key(address), home = blocks_home(r, key);
     uint64_t *there = NULL;
     if (blocks_spilled(r, home))
-        there = blocks_look(blocks_neighbour(t, r, home), blocks_key(address), false);
-    return there ? there : blocks_look(blocks_line(t, home), blocks_key(address), true);
+        there = blocks_look(blocks_neighbour(t, r, home), key, false);
+    return there ? there : blocks_look(blocks_line(t, r, home), key, true);
+}
+
+/* A place in the neighbour of the line, which is full. */
+static uint64_t *place_beside(const struct heap_thread *t, struct heap_region *r, uint64_t address)
+{
+    if (r->factor == ORDERED || r->used >= r->most)
+        return NULL;
+    uint32_t home = blocks_home(r, blocks_key(address));
+    uint64_t *place = blocks_look(blocks_neighbour(t, r, home), UINT32_MAX, true);
+    r->spilled |= (uint64_t)(place != NULL) << home % 64;
+    return place;
 }
 
 /* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
  */
 static uint64_t *place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
 {
-    if (r->used >= r->most && !region_grow(t, r))
-        return NULL;
-    uint64_t *place = place_in_line(t, r, address);
-    while (!place) {
-        struct blocks_home home = blocks_home(r, address);
-        place = blocks_look(blocks_neighbour(t, r, home), UINT32_MAX, true);
-        if (place)
-            r->spilled |= 1ull << home.line % 64;
-        else if (!region_grow(t, r))
-            return NULL;
-        else
-            place = place_in_line(t, r, address);
+    uint64_t *place = place_beside(t, r, address);
+    while (!place && region_grow(t, r)) {
+        place = place_in_line(t, r, address);
+        if (!place)
+            place = place_beside(t, r, address);
     }
     return place;
 }

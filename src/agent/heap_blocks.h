@@ -2,10 +2,15 @@
  * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
  * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
  * in it. A table is of lines of eight words; a block stands anywhere in the line that its address
- * leads to, or, if that was full, in the line's neighbour. So nothing is probed for word by word,
- * and nothing need be moved when a block goes. A region's `spilled` has a bit for the lines of
- * which that was so since the table was made, by their number modulo 64. A table doubles when it is
- * half full, or both lines are; the old one is kept for another region.
+ * leads to. So nothing is probed for word by word, and nothing need be moved when a block goes.
+ *
+ * Lines are in the order of addresses where no line gets more than eight blocks: who frees
+ * neighbours, as Python does with a list and what is in it, finds them in the same line, or in the
+ * next one, which the processor has fetched by then. Where blocks stand too close here and too far
+ * apart there, addresses are scattered over the lines instead, by another factor; if one is full
+ * its neighbour takes the block, and the table doubles when it is half full. `spilled` has a bit
+ * for the lines of which that was so since the table was made, by their number modulo 64. Whenever
+ * a table is made anew the order is tried first. The old one is kept for another region.
  *
  * Here is what every call does; heap_blocks.c has what is rare. Addresses are not 0.
  */
@@ -24,6 +29,8 @@
 #define LINE_BITS 3
 #define LINE (1u << LINE_BITS) /* words */
 #define TABLE_UNIT (LINE * 8u)
+#define ORDERED (1u << (32 - KEY_BITS)) /* factors */
+#define SCATTERED 0x9e3779b1u
 #define ADDRESS_END (1ull << 47)
 
 _Static_assert(CELL_SHIFT == 40, "a block is one word, and its high half is not 0");
@@ -53,23 +60,16 @@ INLINE uint32_t blocks_key(uint64_t address)
     return (uint32_t)(address >> 3 & KEY_MASK);
 }
 
-/* Where a block is looked for: a line of a table. */
-struct blocks_home {
-    uint32_t table, line;
-    uint8_t bits;
-};
-
-INLINE struct blocks_home blocks_home(const struct heap_region *r, uint64_t address)
+/* The line of a key in a region's table. */
+INLINE uint32_t blocks_home(const struct heap_region *r, uint32_t key)
 {
-    uint8_t bits = r->bits;
-    uint32_t line =
-        (uint32_t)((uint64_t)(blocks_key(address) * 0x9e3779b1u) >> (32 + LINE_BITS - bits));
-    return (struct blocks_home){.table = r->table, .line = line, .bits = bits};
+    return (uint32_t)((uint64_t)(key * r->factor) >> (32 + LINE_BITS - r->bits));
 }
 
-INLINE uint64_t *blocks_line(const struct heap_thread *t, struct blocks_home home)
+INLINE uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
+                             uint32_t home)
 {
-    return blocks_table(t, home.table) + (size_t)LINE * home.line;
+    return blocks_table(t, r->table) + (size_t)LINE * home;
 }
 
 /* The word of a key in a line, else an empty one if that will do, else NULL. */
@@ -82,29 +82,24 @@ INLINE uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too)
     return empty_too && empty ? line + __builtin_ctz(empty) : NULL;
 }
 
-INLINE bool blocks_spilled(const struct heap_region *r, struct blocks_home home)
-{
-    return r->spilled >> home.line % 64 & 1;
-}
-
 /* The line where blocks go that a line has no room for. */
 INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
-                                  struct blocks_home home)
+                                  uint32_t home)
 {
-    home.line ^= r->bits != LINE_BITS;
-    return blocks_line(t, home);
+    return blocks_line(t, r, home ^ (r->bits != LINE_BITS));
 }
 
-/* Where a block will stand if nobody changes the region's table meanwhile; the line is on its way
- * to the cache then. */
-INLINE struct blocks_home blocks_fetch(const struct heap_thread *t, const struct heap_region *r,
-                                       uint64_t address)
+/* Whether a block of that line may stand in the neighbour. */
+INLINE bool blocks_spilled(const struct heap_region *r, uint32_t home)
 {
-    if (__builtin_expect(!r || !r->bits, 0))
-        return (struct blocks_home){.table = UINT32_MAX};
-    struct blocks_home home = blocks_home(r, address);
-    __builtin_prefetch(blocks_line(t, home), 1);
-    return home;
+    return r->spilled >> home % 64 & 1;
+}
+
+/* On its way to the cache. */
+INLINE void blocks_fetch(const struct heap_thread *t, const struct heap_region *r, uint64_t address)
+{
+    if (r && r->bits)
+        __builtin_prefetch(blocks_line(t, r, blocks_home(r, blocks_key(address))), 1);
 }
 
 INLINE struct heap_block blocks_read(uint64_t word)
@@ -120,22 +115,20 @@ INLINE struct heap_block blocks_read(uint64_t word)
 enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
                                  struct heap_block block, struct heap_block *old);
 
-/* HEAP_LOSSES when it went well; `home` is from blocks_fetch. *old is a block at that address whose
- * end nobody saw, or has cell 0. */
-INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r,
-                                 struct blocks_home home, uint64_t address, struct heap_block block,
-                                 struct heap_block *old)
+/* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
+ * 0. */
+INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,
+                                 struct heap_block block, struct heap_block *old)
 {
     old->cell = 0;
     if (__builtin_expect(!r, 0))
         return HEAP_LOST_BLOCKS;
     if (__builtin_expect(!region_enter(t, r), 0))
         return HEAP_LOST_BUSY;
-    uint32_t key = blocks_key(address), same = 1, empty = 0;
+    uint32_t key = blocks_key(address), home = blocks_home(r, key), same = 1, empty = 0;
     uint64_t *line = NULL;
-    bool same_table = home.table == r->table && home.bits == r->bits;
-    if (__builtin_expect(same_table && r->used < r->most && !blocks_spilled(r, home), 1)) {
-        line = blocks_line(t, home);
+    if (__builtin_expect(r->used < r->most && !blocks_spilled(r, home), 1)) {
+        line = blocks_line(t, r, home);
         arch_line_look(line, key, KEY_MASK, &same, &empty);
     }
     if (__builtin_expect(same || !empty || block.size > SIZE_MASK, 0))
@@ -154,10 +147,10 @@ INLINE struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
     struct heap_region *r = blocks_region(t, address, false);
     if (__builtin_expect(!r || !r->bits || !region_enter(t, r), 0))
         return block;
-    struct blocks_home home = blocks_home(r, address);
-    uint64_t *place = blocks_look(blocks_line(t, home), blocks_key(address), false);
-    if (__builtin_expect(!place, 0) && blocks_spilled(r, home))
-        place = blocks_look(blocks_neighbour(t, r, home), blocks_key(address), false);
+    uint32_t key = blocks_key(address), home = blocks_home(r, key);
+    uint64_t *place = blocks_look(blocks_line(t, r, home), key, false);
+    if (__builtin_expect(!place && blocks_spilled(r, home), 0))
+        place = blocks_look(blocks_neighbour(t, r, home), key, false);
     if (__builtin_expect(place != NULL, 1)) {
         block = blocks_read(*place);
         __atomic_store_n(place, 0, __ATOMIC_RELEASE);

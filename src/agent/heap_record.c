@@ -321,9 +321,9 @@ INLINE void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     keep(&t->slot->allocations, 1);
     t->left = exact ? -1 : heap_draw(t);
     struct heap_region *region = blocks_region(t, address, true);
-    struct blocks_home home = blocks_fetch(t, region, address);
+    blocks_fetch(t, region, address);
     block.cell = cell_of(t, caller);
-    enum heap_loss lost = blocks_put(t, region, home, address, block, &old);
+    enum heap_loss lost = blocks_put(t, region, address, block, &old);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
         heap_refuse(lost, size);
         return;
@@ -400,9 +400,7 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    struct heap_region *region = blocks_region(t, address, true);
-    struct blocks_home home = blocks_fetch(t, region, address);
-    if (blocks_put(t, region, home, address, block, &old) != HEAP_LOSSES)
+    if (blocks_put(t, blocks_region(t, address, true), address, block, &old) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         filter_add(t, address);

@@ -181,12 +181,26 @@ void heap_forget(struct heap_thread *t)
     memset(t->lost_cell, 0, sizeof t->lost_cell);
 }
 
+/* The cell that is known by a hash, or 0. */
+static uint32_t cell_known(const struct heap_thread *t, uint64_t hash)
+{
+    uint32_t i = slot_of(t, hash);
+    while (t->known[i].cell && t->known[i].hash != hash)
+        i = (i + 1) & t->known_mask;
+    return t->known[i].cell;
+}
+
+static void cell_remember(struct heap_thread *t, uint64_t hash, uint32_t cell)
+{
+    if (t->known_used >= (t->known_mask + 1) / 4 * 3)
+        known_grow(t);
+    known_put(t, hash, cell);
+}
+
 static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint64_t hash,
                                                      size_t count, const struct unwind_end *end,
                                                      enum heap_kind kind)
 {
-    if (t->known_used >= (t->known_mask + 1) / 4 * 3)
-        known_grow(t);
     uint32_t stack = stack_of(t, hash, count, end);
     if (stack == LOST_STACK) {
         if (!t->lost_cell[kind])
@@ -195,7 +209,7 @@ static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint
     }
     uint32_t cell = cell_new(t, stack, 0, kind);
     if (cell)
-        known_put(t, hash_of_kind(hash, kind), cell);
+        cell_remember(t, hash_of_kind(hash, kind), cell);
     return cell;
 }
 
@@ -203,11 +217,8 @@ static __attribute__((noinline)) uint32_t cell_learn(struct heap_thread *t, uint
 static uint32_t cell_find(struct heap_thread *t, uint64_t hash, size_t count,
                           const struct unwind_end *end, enum heap_kind kind)
 {
-    uint64_t key = hash_of_kind(hash, kind);
-    for (uint32_t i = slot_of(t, key); t->known[i].cell; i = (i + 1) & t->known_mask)
-        if (__builtin_expect(t->known[i].hash == key, 1))
-            return t->known[i].cell;
-    return cell_learn(t, hash, count, end, kind);
+    uint32_t cell = cell_known(t, hash_of_kind(hash, kind));
+    return cell ? cell : cell_learn(t, hash, count, end, kind);
 }
 
 /* What stands on the way to a mapping tells who asked for it. */
@@ -240,8 +251,15 @@ uint32_t heap_cell_learn(struct heap_thread *t, const struct unwind_call *call, 
 {
     if (call->sp < t->stack_low || call->sp >= t->stack_end)
         return cell_walk_slowly(t, call->ip, HEAP_BLOCKS);
-    uint32_t cell = cell_walk(t, call, HEAP_BLOCKS);
+    uint32_t cell = t->salt ? cell_known(t, memo) : 0;
+    if (cell) {
+        memo_put(t, call, memo, cell);
+        return cell;
+    }
+    cell = cell_walk(t, call, HEAP_BLOCKS);
     memo_put(t, call, memo, cell);
+    if (t->salt && cell > 1 && cell != t->lost_cell[HEAP_BLOCKS])
+        cell_remember(t, memo, cell);
     return cell;
 }
 
@@ -259,14 +277,12 @@ uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *calle
 uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin)
 {
     uint64_t hash = (origin + 1ull) * 0xd6e8feb86659fd93ull;
-    for (uint32_t i = slot_of(t, hash); t->known[i].cell; i = (i + 1) & t->known_mask)
-        if (t->known[i].hash == hash)
-            return t->known[i].cell;
-    if (t->known_used >= (t->known_mask + 1) / 4 * 3)
-        known_grow(t);
-    uint32_t cell = cell_new(t, t->cells[origin].stack, origin, t->cells[origin].kind);
+    uint32_t cell = cell_known(t, hash);
+    if (cell)
+        return cell;
+    cell = cell_new(t, t->cells[origin].stack, origin, t->cells[origin].kind);
     if (cell <= 1)
         return 0;
-    known_put(t, hash, cell);
+    cell_remember(t, hash, cell);
     return cell;
 }

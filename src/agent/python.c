@@ -96,13 +96,22 @@ static uint64_t known_at(uint64_t code)
     return ((code >> 4) * 0x9e3779b97f4a7c15ull >> 40) % PYTHON_KNOWN;
 }
 
-uint64_t python_introduce(struct agent_thread *t, struct python_told *p,
-                          const struct cpython_memory *memory, uint64_t code)
+uint64_t python_stamp(const struct python_told *p, const struct cpython_memory *memory,
+                      uint64_t code, bool *known)
 {
     uint64_t stamp, at = known_at(code);
     if (cpython_code_stamp(&agent_python.py, memory, code, &stamp) != 0)
         return 0;
-    if ((p->known[at].code == code && p->known[at].stamp == stamp) || !tell(t, p, memory, code))
+    *known = p->known[at].code == code && p->known[at].stamp == stamp;
+    return stamp;
+}
+
+uint64_t python_introduce(struct agent_thread *t, struct python_told *p,
+                          const struct cpython_memory *memory, uint64_t code)
+{
+    bool known;
+    uint64_t stamp = python_stamp(p, memory, code, &known), at = known_at(code);
+    if (!stamp || known || !tell(t, p, memory, code))
         return stamp;
     p->known[at].code = code;
     p->known[at].stamp = stamp;

@@ -68,6 +68,11 @@ void python_show(struct segment_header *h);
 size_t python_walk(struct agent_thread *t, const void *ucontext, uint64_t sp, bool *whole,
                    bool *gil);
 
+/* The stamp of a code object, 0: it is none. *known: the ring's reader knows what it is.
+ * Signal-safe.
+ */
+uint64_t python_stamp(const struct python_told *told, const struct cpython_memory *memory,
+                      uint64_t code, bool *known);
 /* Makes sure that the ring's reader knows the code object; its stamp, 0: it is none. Signal-safe,
  * as long as nobody who interrupts comes with the same `told`. */
 uint64_t python_introduce(struct agent_thread *t, struct python_told *told,

@@ -12,21 +12,29 @@
 #include "agent/ring.h"
 #include "cpython/memory.h"
 
-#define PAGE_SHIFT 12
+#define PAGE 4096ull
+#define SPANS 2
+#define SPAN_MAX (64ull << 10)
 #define WALKS 256
 #define STEP 200000u           /* ns */
 #define WAIT_MAX (1000000000u) /* ns, for the collector, of a thread in all */
 #define FACTOR 0x9e3779b97f4a7c15ull
 #define OTHER_FACTOR 0xd6e8feb86659fd93ull
 
+/* Bytes that can be read; a frame may begin at the first `room` of them. */
+struct span {
+    uint64_t start, end, room;
+};
+
 /* Of a thread; apart from the sampler's, which may come in between. */
 struct python_heap {
     uint32_t generation; /* of the slot whose reader was told */
     uint32_t left;       /* walks until `memory` is looked at anew */
     uint64_t state;      /* of the thread, at the last walk */
-    uint64_t page;       /* where a frame was, at the last walk */
     size_t frame_size;
-    uint64_t waited; /* ns */
+    uint64_t stack_room;     /* as a span's, of the C stack */
+    struct span span[SPANS]; /* where frames were: the thread's own, and those of generators */
+    uint64_t waited;         /* ns */
     struct cpython_pages pages;
     struct cpython_memory memory;
     struct cpython_frame frame[HEAP_PYTHON_DEPTH];
@@ -59,16 +67,37 @@ static uint64_t word_at(uint64_t address)
     return word;
 }
 
-/* Most frames lie in the page of the one before, and those of the call before. */
-static inline bool can_read(struct python_heap *p, uint64_t address, uint64_t size)
+static void span_set(struct python_heap *p, struct span *s, uint64_t start, uint64_t end)
 {
-    if (__builtin_expect(address >> PAGE_SHIFT == p->page, 1) &&
-        (address + size - 1) >> PAGE_SHIFT == p->page)
-        return true;
-    if (!address_is_sane(address) || !memory_is_readable(&p->memory, address, size))
+    *s = (struct span){start, end, end - start - p->frame_size + 1};
+}
+
+/* A frame elsewhere: its page is added to the span beside it, or begins one in the older's place.
+ */
+static __attribute__((noinline)) bool can_read_slowly(struct python_heap *p, uint64_t frame)
+{
+    uint64_t start = frame & ~(PAGE - 1), end = (frame + p->frame_size + PAGE - 1) & ~(PAGE - 1);
+    if (!address_is_sane(frame) || !memory_is_readable(&p->memory, frame, p->frame_size))
         return false;
-    p->page = address >> PAGE_SHIFT;
+    for (struct span *s = p->span; s < p->span + SPANS; s++) {
+        bool touches = start <= s->end && s->start <= end;
+        uint64_t low = start < s->start ? start : s->start, high = end > s->end ? end : s->end;
+        if (touches && high - low <= SPAN_MAX) {
+            span_set(p, s, low, high);
+            return true;
+        }
+    }
+    p->span[1] = p->span[0];
+    span_set(p, &p->span[0], start, end);
     return true;
+}
+
+/* Frames that begin a call of the loop are on the C stack, in some versions. */
+static inline bool can_read(struct python_heap *p, uint64_t frame)
+{
+    return frame - p->span[0].start < p->span[0].room ||
+           frame - p->memory.stack_low < p->stack_room ||
+           frame - p->span[1].start < p->span[1].room || can_read_slowly(p, frame);
 }
 
 /* The innermost frame, or 0. */
@@ -93,27 +122,27 @@ static inline uint64_t frame_of(struct python_heap *p, uint64_t state)
 static inline uint64_t hash_frames(struct python_heap *p, uint64_t state)
 {
     const struct layout *l = &agent_python.py.layout;
-    uint64_t hash = 0x51ed270b0a1f39c1ull, frame = frame_of(p, state), size = p->frame_size;
+    uint64_t hash = 0x51ed270b0a1f39c1ull, frame = frame_of(p, state);
     bool far = l->frame_lasti == LAYOUT_ABSENT;
     uint64_t place = far ? l->frame_instr : l->frame_lasti, code = l->frame_code;
     uint64_t back = l->frame_back, of_place = far ? UINT64_MAX : UINT32_MAX;
-    size_t count = 0;
-    for (; frame && count < HEAP_PYTHON_DEPTH && can_read(p, frame, size); count++) {
+    size_t left = HEAP_PYTHON_DEPTH;
+    for (; frame && left && can_read(p, frame); left--) {
         /* One multiplication waits for the one before, so there is only one a frame. */
         uint64_t where = word_at(frame + place) & of_place;
-        hash = (hash ^ (word_at(frame + code) + where * OTHER_FACTOR)) * FACTOR;
-        hash ^= hash >> 29;
+        hash = (hash + word_at(frame + code) + where * OTHER_FACTOR) * FACTOR;
         frame = word_at(frame + back);
     }
-    return count ? (hash ^ hash >> 32) | 1 : 0;
+    return left < HEAP_PYTHON_DEPTH ? (hash ^ hash >> 32) | 1 : 0;
 }
 
 /* What is known to be readable is believed for a while: see cpython_memory_local. */
 static void renew(struct python_heap *p)
 {
     p->left = WALKS;
-    p->page = p->state = 0;
+    p->state = 0;
     p->frame_size = layout_frame_size(&agent_python.py.layout);
+    memset(p->span, 0, sizeof p->span);
     cpython_memory_local(&p->memory, &p->pages, python_probe, 0, 0);
 }
 
@@ -129,6 +158,8 @@ void python_heap_walk(struct heap_thread *t, uint64_t sp)
     bool own = sp >= t->stack_low && sp < t->stack_end;
     p->memory.stack_low = own ? sp : 0;
     p->memory.stack_high = own ? t->stack_end : 0;
+    p->stack_room =
+        own && t->stack_end - sp >= p->frame_size ? t->stack_end - sp - p->frame_size : 0;
     t->salt = hash_frames(p, state);
 }
 
@@ -160,6 +191,17 @@ static void room_wait(struct python_heap *p, const struct agent_thread *thread)
     }
 }
 
+/* The stamp of a frame's code, of which the collector has been told. */
+static uint64_t introduce(struct python_heap *p, struct agent_thread *thread, uint64_t code)
+{
+    bool known = false;
+    uint64_t stamp = python_stamp(&p->told, &p->memory, code, &known);
+    if (!stamp || known)
+        return stamp;
+    room_wait(p, thread);
+    return python_introduce(thread, &p->told, &p->memory, code);
+}
+
 size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
 {
     struct python_heap *p = t->python;
@@ -174,10 +216,11 @@ size_t python_heap_tell(struct heap_thread *t, uint64_t *words, bool *whole)
         memset(p->told.known, 0, sizeof p->told.known);
         p->generation = thread->slot->generation;
     }
+    uint64_t stamp = 0;
     for (size_t i = 0; i < count; i++) {
         const struct cpython_frame *f = &p->frame[i];
-        room_wait(p, thread);
-        uint64_t stamp = python_introduce(thread, &p->told, &p->memory, f->code);
+        if (!i || f->code != f[-1].code)
+            stamp = introduce(p, thread, f->code);
         words[2 * i] = f->code;
         words[2 * i + 1] = (uint64_t)(uint32_t)f->lasti | (stamp & HEAP_STAMP_MASK) << 32 |
                            (uint64_t)(f->flags & 15) << 60;

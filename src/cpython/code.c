@@ -8,15 +8,18 @@
 
 #define TABLE_MAX (1u << 24)
 
-/* Copies the object's fixed part, if it is a code object. */
+/* The object's fixed part, if it is a code object: where it lies in this process, else a copy. */
 static int read_object(const struct cpython *py, const struct cpython_memory *memory, uint64_t code,
-                       uint8_t bytes[LAYOUT_CODE_MAX])
+                       uint8_t copy[LAYOUT_CODE_MAX], const uint8_t **bytes)
 {
     if (!address_is_sane(code))
         return CPYTHON_DAMAGED;
-    if (!memory_read(memory, code, bytes, layout_code_size(&py->layout)))
+    bool here = !memory->read;
+    *bytes = here ? (const uint8_t *)code : copy;
+    if (here ? !memory_is_readable(memory, code, py->code_size)
+             : !memory_read(memory, code, copy, py->code_size))
         return CPYTHON_UNREADABLE;
-    return memory_type_is(memory, word_of(bytes, LAYOUT_TYPE), py->code_type, "code")
+    return memory_type_is(memory, word_of(*bytes, LAYOUT_TYPE), py->code_type, "code")
                ? CPYTHON_OK
                : CPYTHON_DAMAGED;
 }
@@ -37,8 +40,9 @@ static uint64_t stamp_of(const struct layout *l, const uint8_t *bytes)
 int cpython_code_stamp(const struct cpython *py, const struct cpython_memory *memory, uint64_t code,
                        uint64_t *stamp)
 {
-    uint8_t bytes[LAYOUT_CODE_MAX];
-    int fault = read_object(py, memory, code, bytes);
+    uint8_t copy[LAYOUT_CODE_MAX];
+    const uint8_t *bytes;
+    int fault = read_object(py, memory, code, copy, &bytes);
     if (!fault)
         *stamp = stamp_of(&py->layout, bytes);
     return fault;
@@ -63,8 +67,9 @@ int cpython_code_read(const struct cpython *py, const struct cpython_memory *mem
                       struct cpython_code *out)
 {
     const struct layout *l = &py->layout;
-    uint8_t bytes[LAYOUT_CODE_MAX];
-    int fault = read_object(py, memory, code, bytes);
+    uint8_t copy[LAYOUT_CODE_MAX];
+    const uint8_t *bytes;
+    int fault = read_object(py, memory, code, copy, &bytes);
     if (fault)
         return fault;
     out->first_line = (int32_t)half_of(bytes, l->code_first);

@@ -109,6 +109,7 @@ struct cpython {
     uint64_t this_thread; /* PyGILState_GetThisThreadState, safe to call in a handler, or 0 */
     uint64_t eval;        /* _PyEval_EvalFrameDefault */
     uint64_t code_type, frame_type, long_type;
+    size_t code_size; /* bytes of a code object that are ever read */
     struct layout layout;
 };
 

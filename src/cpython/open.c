@@ -111,7 +111,9 @@ int cpython_open(struct cpython *py, const struct cpython_module *module,
     py->code_type = symbol_of(module, "PyCode_Type");
     py->frame_type = symbol_of(module, "PyFrame_Type");
     py->long_type = symbol_of(module, "PyLong_Type");
-    return find_runtime(py, module, memory);
+    fault = find_runtime(py, module, memory);
+    py->code_size = layout_code_size(&py->layout);
+    return fault;
 }
 
 int cpython_thread_key(const struct cpython *py, const struct cpython_memory *memory, uint32_t *key)

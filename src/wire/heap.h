@@ -158,13 +158,14 @@ struct heap_cell {
 
 struct heap_region {
     uint32_t lock;
-    uint32_t owner;   /* the place of the thread that needs no lock; see heap_regions.c */
-    uint32_t table;   /* in units of 64 bytes from the blocks; valid while bits != 0 */
-    uint16_t used;    /* blocks */
-    uint16_t most;    /* of them, before the table must grow */
-    uint64_t spilled; /* see heap_blocks.h */
-    uint8_t bits;     /* log2 of the slots */
-    uint8_t stuck;    /* how often in a row nobody got the lock */
+    uint32_t owner;  /* the place of the thread that needs no lock; see heap_regions.c */
+    uint32_t table;  /* in units of 64 bytes from the blocks; valid while bits != 0 */
+    uint32_t factor; /* from an address to its line; see heap_blocks.h */
+    uint64_t spilled;
+    uint16_t used; /* blocks */
+    uint16_t most; /* of them, before the table is made anew */
+    uint8_t bits;  /* log2 of the slots */
+    uint8_t stuck; /* how often in a row nobody got the lock */
 };
 
 /* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
