@@ -18,7 +18,7 @@ struct json {
     struct text out;
     int (*flush)(void *context, const char *data, size_t len); /* NULL: all stays in `out` */
     void *context;
-    int failed; /* first non-zero result of flush */
+    int failed; /* first non-zero result of flush: what follows goes nowhere */
     int depth;
     bool pretty;
     bool after_key;

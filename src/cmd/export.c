@@ -1,5 +1,6 @@
 /* sonde export: a recording, or any profile that can be read, as another tool's file. */
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "cmd/command.h"
@@ -24,8 +25,8 @@ static const struct option options[] = {
      .default_text = "by the ending of FILE",
      .help = "What to write: pprof (for 'go tool pprof' and most servers), folded (for flame graph "
              "scripts), speedscope, chrome-trace (for Perfetto), gecko (for the Firefox Profiler), "
-             "callgrind (for KCachegrind), dot (for Graphviz), perf-script, json (all there is) or "
-             "csv (a row a stack)."},
+             "callgrind (for KCachegrind), dot (for Graphviz), perf (for 'perf report'), "
+             "perf-script, json (all there is) or csv (a row a stack)."},
     {"output", 'o', OPTION_TEXT_AT(struct export_choices, output), .placeholder = "FILE",
      .help = "Where to write; '-' is standard output."},
     {"force", 0, OPTION_FLAG_AT(struct export_choices, force),
@@ -58,6 +59,7 @@ static const struct export_choices defaults = {.output = "-"};
 static const struct command_example examples[] = {
     {"sonde export app.sonde -o app.pb.gz && go tool pprof -http : app.pb.gz", "look with pprof"},
     {"sonde export app.sonde -f folded | flamegraph.pl > app.svg", "draw with a script"},
+    {"sonde export app.sonde -f perf -o app.data && perf report -i app.data", "look with perf"},
     {"sonde export perf.txt -f pprof -o perf.pb.gz", "turn one foreign format into another"},
     {0}};
 
@@ -135,6 +137,18 @@ static int write_profile(struct invocation *inv, const struct profile *p,
     return STATUS_SIGNAL + SIGPIPE;
 }
 
+/* Says so if frames on stacks have no address, for formats that can hold no others. */
+static void tell_left_out(const struct profile *p)
+{
+    for (size_t i = 1; i < p->stacks.len; i++)
+        if (!p->frames.data[p->stacks.data[i].frame].address) {
+            fputs("sonde export: frames without an address (of Python and others that are known by "
+                  "name alone) are left out\n",
+                  stderr);
+            return;
+        }
+}
+
 static int export_run(struct invocation *inv)
 {
     const struct export_choices *chosen = inv->options;
@@ -155,6 +169,8 @@ static int export_run(struct invocation *inv)
         rc = profile_settle(&p, &inv->error);
     if (!rc)
         rc = write_profile(inv, &p, format);
+    if (!rc && format->by_address)
+        tell_left_out(&p);
     profile_release(&p);
     return rc;
 }

@@ -196,7 +196,7 @@ static int write_samples(struct trace_writer *w, uint32_t event, struct error *e
     struct profile_sample s;
     if (timed)
         samples_begin(&cursor, &p->samples, event, SAMPLES_ALL);
-    while (samples_next(&cursor, &s))
+    while (!w->json.failed && samples_next(&cursor, &s))
         add_stay(w,
                  &(struct stay){.thread = s.thread,
                                 .stack = s.stack,

@@ -188,7 +188,7 @@ static void write_sample_table(struct gecko_writer *w, uint32_t thread)
     uint64_t time = 0;
     clear_tables(w);
     thread_order_begin(&w->list, thread);
-    while (thread_order_next(&w->list, &v)) {
+    while (!j->failed && thread_order_next(&w->list, &v)) {
         uint32_t stack = add_stack(w, v.stack);
         text_clear(&w->row);
         text_add_char(&w->row, '[');

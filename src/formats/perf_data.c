@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "formats/perf_data_internal.h"
 #include "formats/perf_data_queue.h"
+#include "formats/perf_data_write.h"
 
 #define MAGIC "PERFILE2"
 #define MAGIC_SWAPPED "2ELIFREP"
@@ -539,9 +540,13 @@ static const char *const extensions[] = {".data", NULL};
 
 const struct format format_perf_data = {
     .name = "perf-data",
+    .alias = "perf",
     .description = "what perf record writes",
     .extensions = extensions,
     .binary = true,
+    .timed = true,
+    .by_address = true,
     .detect = perf_data_detect,
     .read = perf_data_read,
+    .write = perf_data_write,
 };

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/memory.h"
 #include "formats/maps.h"
 #include "formats/perf_data_internal.h"
+#include "formats/perf_data_kernel.h"
 #include "unwind/walk.h"
 
 #define VDSO_BYTES_MAX 8192
@@ -240,28 +240,11 @@ void perf_space_walk(struct perf_item *item, uint64_t *address)
     item->whole = end.reason == UNWIND_COMPLETE;
 }
 
-/* Where the running kernel stands, 0 if it does not say. */
-static uint64_t own_kernel_text(void)
-{
-    FILE *f = fopen("/proc/kallsyms", "re");
-    char line[256];
-    uint64_t found = 0;
-    for (int i = 0; f && i < 5000 && !found && fgets(line, sizeof line, f); i++)
-        if (strstr(line, " _text\n") || strstr(line, " _stext\n"))
-            found = strtoull(line, NULL, 16);
-    if (f)
-        fclose(f);
-    return found;
-}
-
 /* Kernel addresses mean something only under the kernel, and the boot, that they come from. */
 static bool is_this_kernel(const struct perf_data *d)
 {
-    struct utsname u;
-    if (uname(&u) || strcmp(u.release, d->release.data ? d->release.data : "") ||
-        strcmp(u.nodename, d->host.data ? d->host.data : ""))
-        return false;
-    return !d->kernel_text || d->kernel_text == own_kernel_text();
+    return perf_kernel_is(d->release.data, d->host.data) &&
+           (!d->kernel_text || d->kernel_text == perf_kernel_text());
 }
 
 void perf_space_finish(struct perf_data *d)

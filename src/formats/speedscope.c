@@ -116,7 +116,7 @@ static uint64_t sum_of_thread(struct speedscope_writer *w, uint32_t thread)
     struct thread_value v;
     uint64_t sum = 0;
     thread_order_begin(&w->list, thread);
-    while (thread_order_next(&w->list, &v))
+    while (!w->json.failed && thread_order_next(&w->list, &v))
         sum += v.value;
     return sum;
 }
@@ -136,13 +136,13 @@ static void write_thread(struct speedscope_writer *w, uint32_t thread, enum valu
     json_key(j, "samples");
     json_open_array(j);
     thread_order_begin(&w->list, thread);
-    while (thread_order_next(&w->list, &v))
+    while (!j->failed && thread_order_next(&w->list, &v))
         write_stack(w, v.stack);
     json_end(j);
     json_key(j, "weights");
     json_open_array(j);
     thread_order_begin(&w->list, thread);
-    while (thread_order_next(&w->list, &v))
+    while (!j->failed && thread_order_next(&w->list, &v))
         json_uint(j, v.value);
     json_end(j);
     json_end(j);

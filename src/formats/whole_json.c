@@ -178,22 +178,36 @@ static void write_values(struct dump *d, uint32_t only)
     json_end(&d->json);
 }
 
+/* There may be millions, so each is put together as text. */
+static void add_sample(struct text *row, const struct profile_sample *s)
+{
+    text_clear(row);
+    text_add(row, "{\"time\":");
+    json_add_uint(row, s->time);
+    text_add(row, ",\"event\":");
+    json_add_uint(row, s->event);
+    text_add(row, ",\"thread\":");
+    json_add_uint(row, s->thread);
+    text_add(row, ",\"stack\":");
+    json_add_uint(row, s->stack);
+    text_add(row, ",\"value\":");
+    json_add_uint(row, s->value);
+    text_add_char(row, '}');
+}
+
 static int write_samples(struct dump *d, uint32_t only, struct error *err)
 {
     struct samples_cursor c;
     struct profile_sample s;
+    struct text row = TEXT_INIT;
     begin(d, "samples");
     samples_begin(&c, &d->p->samples, only, SAMPLES_ALL);
-    while (samples_next(&c, &s)) {
-        json_open_object(&d->json);
-        json_put_uint(&d->json, "time", s.time);
-        json_put_uint(&d->json, "event", s.event);
-        json_put_uint(&d->json, "thread", s.thread);
-        json_put_uint(&d->json, "stack", s.stack);
-        json_put_uint(&d->json, "value", s.value);
-        json_end(&d->json);
+    while (!d->json.failed && samples_next(&c, &s)) {
+        add_sample(&row, &s);
+        json_raw(&d->json, row.data, row.len);
     }
     json_end(&d->json);
+    text_release(&row);
     return samples_end(&c, err);
 }
 

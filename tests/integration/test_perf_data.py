@@ -182,3 +182,53 @@ def test_a_cut_file_is_refused(sonde, perf, target, tmp_path, options):
         assert done.status == 1 and len(done.stderr.splitlines()) == 1, (size, done)
         assert size < 8 or ", byte " in done.stderr, (size, done)
         assert not (tmp_path / "cut.sonde").exists()
+
+
+def written(sonde, recording, path):
+    done = sonde("export", recording, "-f", "perf", "-o", path)
+    assert done.status == 0 and not done.stderr, done
+    return path
+
+
+@pytest.mark.parametrize("name", ["shares", "tree"])
+def test_perf_reads_what_sonde_writes(sonde, perf, target, tmp_path, name):
+    recording = tmp_path / "r.sonde"
+    assert sonde("run", "--rate", "999", "-o", recording, "--", target(name)).status == 0
+    path = written(sonde, recording, tmp_path / "x.data")
+    samples = script(perf, path)
+    assert functions(sonde, recording) == counted(samples, "cpu-clock")
+    assert sum(own for own, _ in counted(samples, "cpu-clock").values()) > 100
+    rows = sonde("report", recording, "--json", "--processes").json["sections"]["processes"]["rows"]
+    assert {row["pid"]: row["self_samples"] for row in rows if row["self_samples"]} == \
+        collections.Counter(pid for pid, _, _ in samples)
+    text = perf("report", "-i", path, "--stdio", "-n", "--no-children", "-g", "none", "--sort",
+                "dso,symbol")
+    found = re.findall(r"^\s+[\d.]+%\s+(\d+)\s+(\S+)\s+\[\.\] (\S+)", text, re.M)
+    assert {symbol: int(count) for count, module, symbol in found if module == name} == \
+        {symbol: own for symbol, (own, _) in functions(sonde, recording).items() if own}
+    ids = perf("buildid-list", "-i", path)
+    assert str(target(name)) in ids
+
+
+def test_what_was_written_is_read_again(sonde, target, tmp_path):
+    """The same stacks of the same threads, with the same values and times."""
+    recording = tmp_path / "r.sonde"
+    assert sonde("run", "--rate", "999", "-o", recording, "--", target("tree")).status == 0
+    path = written(sonde, recording, tmp_path / "x.data")
+    again = written(sonde, path, tmp_path / "y.data")
+    for options in (("folded", "--by-process", "--by-thread"), ("folded", "--weight", "value")):
+        first, second, third = (
+            sorted(sonde("export", file, "-f", *options).stdout.splitlines())
+            for file in (recording, path, again))
+        assert first == second == third != []
+    times = [[line.split()[2] for line in sonde("export", file, "-f", "perf-script").stdout
+              .splitlines() if re.match(r"\S+ \d+/\d+ ", line)] for file in (recording, path)]
+    assert times[0] == times[1] != []
+
+
+def test_frames_without_an_address_are_left_out_and_told(sonde, perf, tmp_path):
+    (tmp_path / "x.folded").write_text("main;work 3\n")
+    done = sonde("export", tmp_path / "x.folded", "-f", "perf", "-o", tmp_path / "x.data")
+    assert done.status == 0
+    assert "without an address" in done.stderr and done.stderr.count("\n") == 1
+    assert [frames for _, _, frames in script(perf, tmp_path / "x.data")] == [[]]

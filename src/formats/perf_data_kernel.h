@@ -1,0 +1,15 @@
+/* Whether addresses of the kernel's code mean something here. */
+#ifndef SONDE_PERF_DATA_KERNEL_H
+#define SONDE_PERF_DATA_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Where the running kernel stands, 0 if it does not say. */
+uint64_t perf_kernel_text(void);
+/* Is this the machine, and its kernel? NULL is nobody's. */
+bool perf_kernel_is(const char *release, const char *host);
+/* Did this boot last already at that time (ns since 1970)? */
+bool perf_kernel_ran(uint64_t time);
+
+#endif
