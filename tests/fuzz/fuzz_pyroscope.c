@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct pyroscope_app app = {0};
     struct text lines = TEXT_INIT;
     char *name = take_line(&at, &size), *type = take_line(&at, &size);
-    char *body = memory_dup(at, size + (size == 0));
+    char *body = memory_dup(size ? at : "", size + (size == 0));
     const char *inner = body;
     size_t len = size;
     pyroscope_name(name, &app);
