@@ -4,6 +4,7 @@
 
 #include <curl/curl.h>
 
+#include "store/row_binary.h"
 #include "store/store_internal.h"
 
 enum clickhouse_kind {
@@ -43,22 +44,6 @@ int clickhouse_insert(struct clickhouse *c, const char *table, const struct text
 int clickhouse_code(const struct error *err);
 /* Text as a literal that no content can leave. */
 void clickhouse_quote(struct text *sql, const char *text);
-
-/* RowBinary, one value after the other. */
-void row_u8(struct text *t, uint8_t v);
-void row_u16(struct text *t, uint16_t v);
-void row_u64(struct text *t, uint64_t v);
-void row_text(struct text *t, const void *data, size_t len);
-
-/* Reading it; texts are copied into an arena. A reader that ran over its end stays there. */
-struct row_reader {
-    const uint8_t *at, *end;
-    struct arena arena;
-    bool broken;
-};
-bool row_more(struct row_reader *r);
-uint64_t row_take(struct row_reader *r, size_t bytes);
-const char *row_take_text(struct row_reader *r, size_t *len);
 
 /* A question whose answer is rows. Finish with its result in every case, which releases both. */
 int clickhouse_ask(struct clickhouse *c, const char *sql, struct text *answer, struct row_reader *r,

@@ -313,6 +313,23 @@ def test_pyroscope(at):
     at.ask("/ingest", b"x", status=400)
 
 
+def test_pyroscope_at_once(at):
+    """The first profiles of an application come from many machines at once: one job has them all."""
+    ready = threading.Barrier(16)
+
+    def client(number):
+        ready.wait()
+        at.ask(f"/ingest?name=fleet.cpu%7Bhost%3Dweb{number}%7D&from={number}", f"main;f{number} 1\n")
+
+    clients = [threading.Thread(target=client, args=(number,)) for number in range(16)]
+    for one in clients:
+        one.start()
+    for one in clients:
+        one.join()
+    jobs = at.ask("/api/jobs")["jobs"]
+    assert [(job["info"], job["batches"]) for job in jobs] == [("fleet", 16)]
+
+
 def test_scraped_pprof(at, tmp_path):
     """What a scraper pulls, read by pprof itself."""
     at.ask("/api/jobs", {"id": 2001})
