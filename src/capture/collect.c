@@ -26,6 +26,8 @@ static void on_sample(struct session *s, const struct perf_record *r)
     if (s->options->gil && !(python.read && python.gil))
         return;
     if (event == PERF_EVENTS_MAX) {
+        if (perf_switches(s->perf) >= 0)
+            writer_sample(s->writer, s->event[perf_switches(s->perf)], r->time, t->id, stack, 1);
         offcpu_on_sample(&s->offcpu, t, r, stack);
         if (python.for_gil)
             offcpu_on_gil(&s->offcpu, t);
@@ -48,18 +50,23 @@ static uint32_t event_in_recording(const struct session *s, int event)
     return event < PERF_EVENTS_MAX ? s->event[event] : s->offcpu.event[CAUSE_OTHER];
 }
 
+static void lose(struct session *s, int event, uint32_t thread, uint64_t count)
+{
+    if (event == PERF_EVENTS_MAX && perf_switches(s->perf) >= 0)
+        lose(s, perf_switches(s->perf), thread, count);
+    s->lost += event < 0 ? 0 : count;
+    writer_loss(s->writer, LOSS_RING_FULL, event_in_recording(s, event), thread, count);
+}
+
 static void on_lost(struct session *s, const struct perf_record *r)
 {
     int event = perf_event_of(s->perf, r->id);
     struct thread *t = r->tid > 0 ? tasks_thread(&s->tasks, r->pid, r->tid, r->time) : NULL;
-    if (event < 0) {
+    if (event < 0)
         s->lost_tasks += r->count;
-    } else {
-        s->lost += r->count;
+    else
         s->lost_told[event] += r->count;
-    }
-    writer_loss(s->writer, LOSS_RING_FULL, event_in_recording(s, event), t ? t->id : WRITER_NONE,
-                r->count);
+    lose(s, event, t ? t->id : WRITER_NONE, r->count);
 }
 
 static void on_task_exit(struct session *s, const struct perf_record *r)
@@ -164,9 +171,7 @@ static void settle_counts(struct session *s)
     for (size_t i = 0; i <= PERF_EVENTS_MAX; i++) {
         if (totals.lost[i] <= s->lost_told[i])
             continue;
-        uint64_t more = totals.lost[i] - s->lost_told[i];
-        s->lost += more;
-        writer_loss(s->writer, LOSS_RING_FULL, event_in_recording(s, (int)i), WRITER_NONE, more);
+        lose(s, (int)i, WRITER_NONE, totals.lost[i] - s->lost_told[i]);
     }
 }
 

@@ -211,6 +211,18 @@ int perf_event_of(const struct perf *p, uint64_t id)
     return at ? (int)*at : -1;
 }
 
+int perf_switches(const struct perf *p)
+{
+    if (!p->options.wall || !p->ability.kernel)
+        return -1;
+    for (size_t i = 0; i < p->options.events; i++) {
+        const struct event *e = &p->options.event[i];
+        if (e->type == PERF_TYPE_SOFTWARE && e->config == PERF_COUNT_SW_CONTEXT_SWITCHES)
+            return (int)i;
+    }
+    return -1;
+}
+
 void perf_free(struct perf *p)
 {
     if (!p)

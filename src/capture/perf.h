@@ -98,6 +98,9 @@ void perf_read_totals(const struct perf *p, struct perf_totals *out);
 /* Index into options.event of the event that a record's id belongs to; PERF_EVENTS_MAX for the
  * blocking samples of --wall, -1 for none. */
 int perf_event_of(const struct perf *p, uint64_t id);
+/* Index of the event that the blocking samples of --wall are too, context-switches, or -1. It is
+ * not opened beside them: the kernel gives samples of one switch the same id. */
+int perf_switches(const struct perf *p);
 
 void perf_free(struct perf *p);
 

@@ -18,6 +18,8 @@
 #define COUNT_RING_PAGES_SMALL 8
 #define SAMPLE_RING_PAGES 2048
 #define SAMPLE_RING_PAGES_MIN 16
+#define SWITCH_RING_PAGES 8192   /* switches come by the ten thousand a second */
+#define SWITCH_RINGS_PAGES 65536 /* at most, of all CPUs */
 /* Copied are only as many bytes as the stack has; room in the ring is taken for all of them. */
 #define STACK_BYTES_LARGE 61440
 #define STACK_BYTES_FAST 32768 /* at high rates */
@@ -251,13 +253,22 @@ static int add_sampler(struct perf *p, struct perf_cpu *c, pid_t tid, int event,
     return keep_sampler(p, c, fd, event);
 }
 
+static size_t sample_pages(const struct perf *p)
+{
+    size_t pages = SAMPLE_RING_PAGES;
+    while (p->options.wall && pages < SWITCH_RING_PAGES &&
+           2 * pages * p->cpus.len <= SWITCH_RINGS_PAGES)
+        pages *= 2;
+    return pages;
+}
+
 static void choose_sizes(struct perf *p)
 {
     bool large = geteuid() == 0;
     p->ability.stack_bytes = !large                        ? STACK_BYTES_SMALL
                              : p->options.rate > RATE_HIGH ? STACK_BYTES_FAST
                                                            : STACK_BYTES_LARGE;
-    p->ability.ring_bytes = (large ? SAMPLE_RING_PAGES : SAMPLE_RING_PAGES / 16) * 4096;
+    p->ability.ring_bytes = (large ? sample_pages(p) : SAMPLE_RING_PAGES / 16) * 4096;
     p->ability.task_ring_bytes = (large ? TASK_RING_PAGES : TASK_RING_PAGES_SMALL) * 4096;
 }
 
@@ -341,7 +352,7 @@ static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exe
     if (add_counter(p, c, tid, on_exec))
         return explain(p, "task-clock", err, unavailable);
     for (size_t i = 0; i < p->options.events; i++) {
-        if (p->filter && (int)i == p->clock)
+        if ((p->filter && (int)i == p->clock) || (int)i == perf_switches(p))
             continue;
         event_attr(&p->options.event[i], p->options.rate, &a);
         if (add_sampler(p, c, tid, (int)i, &a, on_exec))

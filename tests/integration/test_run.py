@@ -178,6 +178,15 @@ def test_several_events(harness):
     assert recording.report("--event", "page-faults").facts("totals")["event"] == "page-faults"
 
 
+def test_switches_beside_blocked_time(harness):
+    """Both are of the same switches: each is counted, and none is taken for the other."""
+    recording = harness("blocked", options=["-w", "-e", "cpu,context-switches"]).record()
+    found = {row["event"]: row for row in recording.report(status=None).rows("accounting")}
+    blocked = sum(row["recorded"] for name, row in found.items() if name.startswith("off-cpu:"))
+    assert found["context-switches"]["recorded"] >= blocked > 0
+    assert found["context-switches"]["lost"] == found["off-cpu:other"]["lost"]
+
+
 def test_default_name_of_the_recording(sonde, tmp_path):
     made = sonde("run", "--", "sh", "-c", "exit 0", cwd=tmp_path)
     assert made.status == 0, made

@@ -204,6 +204,12 @@ test('a delta adds what is new, renames frames, and may widen the buckets', () =
 test('numbers as people read them', () => {
   assert.equal(format.count(1234567), '1\u2009234\u2009567');
   assert.equal(format.duration(999), '999 ns');
+  // An axis tells its marks apart, whatever its step.
+  assert.deepEqual([0.75e9, 1e9, 1.25e9].map((t) => format.moment(t, 0.25e9)), ['750 ms', '1.00 s', '1.25 s']);
+  assert.deepEqual([2.5e9, 5e9].map((t) => format.moment(t, 2.5e9)), ['2.5 s', '5.0 s']);
+  assert.deepEqual([2e9, 4e9].map((t) => format.moment(t, 2e9)), ['2 s', '4 s']);
+  assert.deepEqual(format.ticks(['0 B', '96.0 MiB', '128 MiB']), ['0 B', '96 MiB', '128 MiB']);
+  assert.deepEqual(format.ticks(['0.50 GiB', '1.00 GiB']), ['0.50 GiB', '1.00 GiB']);
   assert.equal(format.duration(1.5e9), '1.50 s');
   assert.equal(format.duration(3723e9), '1 h 02 min');
   assert.equal(format.bytes(1536), '1.50 KiB');

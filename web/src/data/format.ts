@@ -60,11 +60,18 @@ export function percentChange(before: number, after: number): string {
 
 /** A time on an axis, as exact as the distance between two marks asks for. */
 export function moment(ns: number, step: number): string {
-  if (step >= 1e9) return `${(ns / 1e9).toFixed(0)} s`;
-  const places = step >= 1e8 ? 1 : step >= 1e7 ? 2 : 3;
-  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(places)} s` : `${(ns / 1e6).toFixed(0)} ms`;
+  const even = (unit: number) => Math.abs(step / unit - Math.round(step / unit)) < 1e-6;
+  if (even(1e9)) return `${(ns / 1e9).toFixed(0)} s`;
+  const places = [1e8, 1e7, 1e6].findIndex(even) + 1 || 4;
+  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(places)} s` : `${(ns / 1e6).toFixed(even(1e6) ? 0 : 1)} ms`;
   if (ns >= 1e9) return `${(ns / 1e9).toFixed(6)} s`;
   return ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(0)} µs`;
+}
+
+/** Marks of an axis: without decimals where none of those in the same unit needs any. */
+export function ticks(list: string[]): string[] {
+  const needs = new Set(list.filter((t) => /\.0*[1-9]/.test(t)).map((t) => t.split(' ')[1]));
+  return list.map((t) => (needs.has(t.split(' ')[1]) ? t : t.replace(/\.0+( |$)/, '$1')));
 }
 
 export function plural(n: number, one: string, many = `${one}s`): string {

@@ -91,7 +91,7 @@ function Totals() {
     <dl class="facts">
       {highest > 0 && <Fact label="Peak of the tree" value={bytes(highest)} note={`after ${moment(peaks.find((p) => p.value === highest)!.time, 1e6)}`} />}
       <Fact label={running ? 'Live now' : 'Live at the end'} value={bytes(live)}
-        note={running ? 'by all that run' : plural(add((h) => h.live_blocks), 'block')} />
+        note={running ? 'by all that run' : heads.length > 1 ? 'each process at its own end' : plural(add((h) => h.live_blocks), 'block')} />
       {leaks && <Fact label="Not freed" value={bytes(Number(leaks.leaked ?? 0))} note="by processes that ended in order" />}
       <Fact label="Allocations" value={count(running ? (allocated?.samples ?? 0) : add((h) => h.allocations))} note={allocated ? `${bytes(allocated.value)} in all` : undefined}
         tone={add((h) => h.lost) ? 'warn' : undefined} />
