@@ -20,7 +20,6 @@ static __thread bool begins_thread __attribute__((tls_model("initial-exec")));
 
 #define AUDIT_SEARCH 16384 /* bytes of the runtime's state */
 #define ADDRESS_END (1ull << 47)
-#define NEW_API 12 /* minor version that has sys.monitoring */
 
 static const struct {
     const char *name;
@@ -77,7 +76,7 @@ static bool resolve(void *handle)
     return true;
 }
 
-/* Where a PyThreadState has its hook, up to 3.11. */
+/* Where a PyThreadState has its hook; from 3.12 on that is the program's alone. */
 struct hook_layout {
     uint32_t function, object;
     uint32_t flag;   /* in the thread, or ... */
@@ -87,11 +86,15 @@ struct hook_layout {
 };
 
 static const struct hook_layout hook_layouts[] = {
-    [8] = {56, 72, 48, 0, 4, 1},
-    [9] = {56, 72, 48, 0, 4, 1},
-    [10] = {56, 72, 0, 48, 4, 1},
-    [11] = {64, 80, 0, 56, 1, 255},
+    [8] = {56, 72, 48, 0, 4, 1},    [9] = {56, 72, 48, 0, 4, 1}, [10] = {56, 72, 0, 48, 4, 1},
+    [11] = {64, 80, 0, 56, 1, 255}, [12] = {.function = 64},     [13] = {.function = 80},
 };
+
+void *python_hook_at(void *thread)
+{
+    bool known = python_minor < sizeof hook_layouts / sizeof *hook_layouts;
+    return known ? (char *)thread + hook_layouts[python_minor].function : NULL;
+}
 
 static void *hook_of(const struct hook_layout *l, void *thread)
 {
@@ -117,7 +120,8 @@ static void hook_thread(const struct hook_layout *l, void *thread)
 /* Whether each thread must have the profile hook. */
 static bool by_thread(void)
 {
-    return is_set && python_minor < NEW_API && trace_settings.calls && trace_settings.builtins;
+    return is_set && python_minor < PYTHON_MONITORING && trace_settings.calls &&
+           trace_settings.builtins;
 }
 
 void *python_interpreter(void)
@@ -182,12 +186,14 @@ bool python_hooks_set(void)
         python_lines_set();
     if (!trace_settings.calls)
         return true;
-    if (python_minor >= NEW_API)
+    if (python_minor >= PYTHON_MONITORING)
         is_set = python_monitor_set();
     else if (!trace_settings.builtins)
         is_set = python_frames_set(true);
     else
         is_set = profile_set();
+    if (is_set && trace_settings.builtins)
+        python_setprofile_watch();
     if (is_set)
         python_hook_threads();
     else if (trace_self())
@@ -200,7 +206,8 @@ void python_hooks_unset(void)
     if (!is_set)
         return;
     is_set = false;
-    if (python_minor >= NEW_API) {
+    python_setprofile_leave();
+    if (python_minor >= PYTHON_MONITORING) {
         python_monitor_unset();
         return;
     }
@@ -222,7 +229,7 @@ void python_hooks_unset(void)
 static int give_back(void *unused)
 {
     (void)unused;
-    if (is_set && python_minor < NEW_API)
+    if (is_set && python_minor < PYTHON_MONITORING)
         python_hook_threads();
     return 0;
 }
@@ -318,7 +325,7 @@ static int on_audit(const char *event, void *arguments, void *unused)
             python_hooks_set();
     } else if (starts(event, "_thread.start_new_thread")) {
         begins_thread = true;
-    } else if (!setting && is_set && python_minor < NEW_API && trace_settings.builtins &&
+    } else if (!setting && is_set && python_minor < PYTHON_MONITORING && trace_settings.builtins &&
                starts(event, "sys.setprofile")) {
         if (trace_self())
             trace_declare(TRACE_HOOK_TAKEN);

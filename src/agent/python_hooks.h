@@ -48,6 +48,7 @@ struct python_api {
 
 extern struct python_api python_api;
 extern unsigned python_minor;
+#define PYTHON_MONITORING 12 /* minor version that has sys.monitoring */
 
 /* After an interpreter was found, before it runs or in its middle; `handle` is dlopen's or NULL. */
 void python_hooks_init(void *handle);
@@ -62,6 +63,8 @@ extern uint32_t python_threads_coming;
 void python_thread_coming(void); /* before it is started: its first frame may come at once */
 void python_thread_came(void);   /* and after */
 void python_hook_threads(void);
+/* Where a thread's state has its profile hook; NULL where that is not known. */
+void *python_hook_at(void *thread);
 /* The calling thread's, which has its lock. */
 void *python_interpreter(void);
 /* Of the calling thread, whose state that is, if it has none. */
@@ -121,5 +124,10 @@ bool python_frames_set(bool on);
 bool python_frames_watch(void *interpreter);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
+
+/* ---- python_setprofile.c */
+/* With calls of C functions alone. */
+void python_setprofile_watch(void);
+void python_setprofile_leave(void);
 
 #endif

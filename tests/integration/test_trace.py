@@ -349,6 +349,31 @@ def test_own_hook_is_given_back(harness, some_python, script):
         assert any("hook of its own" in note for note in made.report().notes)
 
 
+def test_own_hook_gets_the_same_events(harness, python, script):
+    """Not one more or less than alone; the standard library's profiler fails at one more."""
+    app = script("""
+        import sys
+        def listen(seen):
+            return lambda frame, event, arg: seen.append((event, getattr(arg, "__name__", arg)))
+        def work():
+            return len(sorted([2, 1]))
+        first, second = [], []
+        sys.setprofile(listen(first))
+        work()
+        sys.setprofile(listen(second))
+        work()
+        sys.setprofile(None)
+        print(first, second)
+        import profile
+        profile.Profile().runctx("work()", globals(), globals())
+        print("done")
+    """)
+    alone = subprocess.run([python, app], capture_output=True, text=True, check=True)
+    for options in (["--trace"], ["--trace", "--no-trace-c"]):
+        made = record(harness, [python, app], options=options)
+        assert made.made.stdout == alone.stdout and made.made.status == 0, made.made
+
+
 def test_difficult_ends(harness, some_python, script):
     """Recursion of ten thousand, os._exit, exceptions that end the program, generators closed late."""
     app = script("""
