@@ -348,6 +348,7 @@ static int put_records(struct data_writer *w, struct error *err)
     return rc;
 }
 
+/* Those that have samples; where none has, the first one, for a file without any. */
 static void choose_events(struct data_writer *w, uint32_t chosen)
 {
     for (uint32_t i = 0; i < w->p->events.len; i++) {
@@ -356,6 +357,8 @@ static void choose_events(struct data_writer *w, uint32_t chosen)
         if ((e->samples || e->value) && (chosen == PROFILE_NONE || chosen == i))
             w->events.number[i] = ++w->events.count;
     }
+    if (!w->events.count && w->p->events.len)
+        w->events.number[chosen == PROFILE_NONE ? 0 : chosen] = ++w->events.count;
 }
 
 int perf_data_write(const struct profile *p, const struct export_options *options, struct sink *out,

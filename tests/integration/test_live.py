@@ -124,10 +124,10 @@ def check_guards(session, route):
 def test_commands_do_what_they_say(live, target, recording, sonde):
     session = live(target("grows"), 15, 1, options=["--heap"])
     session.document()
-    wait_until(lambda: json.loads(session.get("/api/status"))["session"] is not None)
 
     def status():
         return json.loads(session.get("/api/status"))["session"]
+    wait_until(lambda: (status() or {}).get("heap"))  # its agent is there
     assert session.order(command="mark", text="here <b>\nnow")["ok"]
     taken = session.order(command="snapshot", what="heap")
     assert taken["ok"] and "heap:snapshot-1" in taken["text"], taken
