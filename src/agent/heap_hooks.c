@@ -162,14 +162,27 @@ EXPORT void *reallocarray(void *block, size_t count, size_t each)
     return realloc_end(pass, &again, now, CALLER);
 }
 
-EXPORT void free(void *block)
+/* Apart, as above. */
+static __attribute__((noinline)) void free_recorded(void *block, const struct heap_frame *caller)
 {
-    if (unlikely(!block || heap_store_has(block)))
+    if (unlikely(heap_store_has(block)))
         return;
     /* Until the allocator is known, all blocks are of the store. */
-    forget(block, CALLER);
+    forget(block, caller);
     if (likely(heap_real.free != NULL))
         heap_real.free(block);
+}
+
+EXPORT void free(void *block)
+{
+    if (unlikely(!block))
+        return;
+    if (is_unknown(block) && likely(!heap_store_has(block))) {
+        heap_real.free(block);
+        return;
+    }
+    free_recorded(block, CALLER);
+    barrier(); /* as in malloc */
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)

@@ -87,6 +87,14 @@ static inline bool skip(struct pass pass, size_t size)
     return true;
 }
 
+/* Whether a block is none that was sampled: its end is passed over. */
+static inline bool is_unknown(const void *block)
+{
+    const struct agent_self *s = &agent_self;
+    return s->gate == GATE_READY && s->heap->self == s &&
+           !heap_may_know(s->heap, (uint64_t)(uintptr_t)block);
+}
+
 /* Before the allocator takes a block back: after that it may be anybody's. */
 static inline struct pass forget_begin(void *block, const struct heap_frame *caller)
 {
