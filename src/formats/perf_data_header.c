@@ -45,6 +45,7 @@ int perf_attr_add(struct perf_data *d, const uint8_t *attr, size_t len, const ui
                           .event = PROFILE_NONE};
     for (size_t i = 0; i < id_count; i++)
         map_put(&d->ids, perf_u64(ids + 8 * i), 0, d->attrs.len, NULL);
+    d->maps_have_ids |= (a.flags & PERF_FLAG_BUILD_ID) != 0;
     d->stacks_copied |= (a.sample_type & PERF_SAMPLE_STACK_USER) != 0;
     *vector_push(&d->attrs) = a;
     return 0;

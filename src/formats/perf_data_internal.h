@@ -33,6 +33,7 @@ struct perf_attr {
 
 #define PERF_FLAG_FREQ ((uint64_t)1 << 10)
 #define PERF_FLAG_SAMPLE_ID_ALL ((uint64_t)1 << 18)
+#define PERF_FLAG_BUILD_ID ((uint64_t)1 << 34)
 
 /* A record's bytes, header included. Of a sample with a long copy of a stack this may be the front
  * alone: the rest is in the file. */
@@ -102,6 +103,7 @@ struct perf_data {
     const uint8_t *file; /* all of it as memory, or NULL */
     VECTOR(struct perf_attr) attrs;
     struct map ids;       /* of a counter -> attribute */
+    bool maps_have_ids;   /* some event asked for build-ids with mappings */
     struct map build_ids; /* path (string) -> index into known_ids */
     VECTOR(struct perf_build_id) known_ids;
     struct map modules; /* of the profile -> index into files */

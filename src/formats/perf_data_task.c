@@ -131,6 +131,16 @@ static void use_kernel_map(struct perf_data *d, struct perf_bytes r, size_t path
         d->kernel_text = perf_u64(r.data + HEADER + 24);
 }
 
+/* How long the build-id in an MMAP2 is, 0: none. Where two profilers record one process, kernels
+ * leave the mark of a build-id that one asked for on the other's record, which has a device there:
+ * unasked for, only the lengths that linkers make are believed. */
+static size_t map_id_len(const struct perf_data *d, uint16_t misc, uint8_t len)
+{
+    if (!(misc & PERF_RECORD_MISC_MMAP_BUILD_ID) || len > 20)
+        return 0;
+    return d->maps_have_ids || len == 20 || len == 16 ? len : 0;
+}
+
 /* MMAP and MMAP2: pid, tid, address, length, file offset; of the second also a device and inode,
  * or a build-id, and protection; the path. */
 static int use_map(struct perf_data *d, struct perf_bytes r, bool second, struct error *err)
@@ -143,12 +153,8 @@ static int use_map(struct perf_data *d, struct perf_bytes r, bool second, struct
     }
     if (mode != PERF_RECORD_MISC_USER || (misc & PERF_RECORD_MISC_MMAP_DATA))
         return 0;
-    const uint8_t *at = r.data + HEADER, *id = NULL;
-    size_t id_len = 0;
-    if (second && (misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
-        id_len = at[32] < 20 ? at[32] : 20;
-        id = at + 36;
-    }
+    const uint8_t *at = r.data + HEADER;
+    size_t id_len = second ? map_id_len(d, misc, at[32]) : 0;
     uint32_t process;
     int rc = find_process(d, (int32_t)perf_u32(at), &process, err);
     if (rc)
@@ -156,7 +162,7 @@ static int use_map(struct perf_data *d, struct perf_bytes r, bool second, struct
     struct text path = TEXT_INIT;
     text_at(r, path_at, &path);
     rc = perf_space_map(d, process, perf_u64(at + 8), perf_u64(at + 16), perf_u64(at + 24),
-                        path.data, id, id_len, err);
+                        path.data, at + 36, id_len, err);
     text_release(&path);
     return rc;
 }

@@ -4,6 +4,7 @@ import collections
 import random
 import re
 import shutil
+import struct
 import subprocess
 
 import pytest
@@ -182,6 +183,23 @@ def test_a_cut_file_is_refused(sonde, perf, target, tmp_path, options):
         assert done.status == 1 and len(done.stderr.splitlines()) == 1, (size, done)
         assert size < 8 or ", byte " in done.stderr, (size, done)
         assert not (tmp_path / "cut.sonde").exists()
+
+
+def test_a_mark_without_a_build_id_is_no_build_id(sonde, perf, target, tmp_path):
+    """As kernels leave it where another profiler, which asked for build-ids, records the same process."""
+    path = perf("record", "-e", "cpu-clock", "-c", "1000000", target("shares"), name="marked.data")
+    expected = functions(sonde, path)
+    data = bytearray(path.read_bytes())
+    at, size = (int.from_bytes(data[i:i + 8], "little") for i in (40, 48))
+    end, marked = at + size, 0
+    while at < end:
+        kind, misc, length = struct.unpack_from("<IHH", data, at)
+        if kind == 10:  # PERF_RECORD_MMAP2
+            struct.pack_into("<H", data, at + 4, misc | 1 << 14)
+            marked += 1
+        at += length
+    (tmp_path / "x.data").write_bytes(data)
+    assert marked > 2 and functions(sonde, tmp_path / "x.data") == expected != {}
 
 
 def written(sonde, recording, path):
