@@ -15,8 +15,8 @@ int heap_missing(const struct profile *p, const char *file, struct error *err)
     bool wanted = profile_meta_get(p, "heap_mode") != NULL;
     if (wanted && !p->complete)
         return error_set(err, FAULT_MISSING,
-                         "%s has no end: the recorder was killed or is still running, and what a "
-                         "process held is written when it ends",
+                         "%s has no end: the recorder was killed or is still running, and had not "
+                         "written yet what a process held",
                          file);
     if (wanted)
         return error_set(err, FAULT_MISSING,

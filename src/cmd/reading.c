@@ -4,15 +4,15 @@
 #include "cmd/progress.h"
 #include "symbol/profile.h"
 
-/* Recordings of our own were given names in full when they were made, or were meant to have none.
- */
+/* Recordings of our own were given names in full when they were finished, or were meant to have
+ * none. */
 static int add_names(struct profile *p, struct error *err)
 {
     struct symbol_summary summary;
     struct progress progress;
     struct symbol_options how = {.progress = progress_show, .context = &progress};
     bool bare = false;
-    if (!profile_meta_get(p, "imported_from"))
+    if (p->complete && !profile_meta_get(p, "imported_from"))
         return 0;
     symbol_demangle_profile(p);
     for (size_t i = 0; i < p->frames.len && !bare; i++)

@@ -9,10 +9,10 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "base/kernel.h"
 #include "base/memory.h"
 #include "formats/maps.h"
 #include "formats/perf_data_internal.h"
-#include "formats/perf_data_kernel.h"
 #include "unwind/walk.h"
 
 #define VDSO_BYTES_MAX 8192
@@ -243,8 +243,8 @@ void perf_space_walk(struct perf_item *item, uint64_t *address)
 /* Kernel addresses mean something only under the kernel, and the boot, that they come from. */
 static bool is_this_kernel(const struct perf_data *d)
 {
-    return perf_kernel_is(d->release.data, d->host.data) &&
-           (!d->kernel_text || d->kernel_text == perf_kernel_text());
+    return kernel_is(d->release.data, d->host.data) &&
+           (!d->kernel_text || d->kernel_text == kernel_text());
 }
 
 void perf_space_finish(struct perf_data *d)

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/kernel.h"
 #include "base/memory.h"
-#include "formats/perf_data_kernel.h"
 #include "formats/perf_data_layout.h"
 
 #define CHAIN_MAX 4096 /* words of a chain, markers among them */
@@ -372,9 +372,9 @@ int perf_data_write(const struct profile *p, const struct export_options *option
     w.chain_words = memory_array(p->stacks.len + 1, sizeof *w.chain_words);
     text_init(&w.record);
     layout_init(&w.layout, p);
-    if (perf_kernel_is(profile_meta_get(p, "kernel"), profile_meta_get(p, "host")) &&
-        perf_kernel_ran(p->wall_start))
-        w.kernel_text = perf_kernel_text();
+    if (kernel_is(profile_meta_get(p, "kernel"), profile_meta_get(p, "host")) &&
+        kernel_ran(p->wall_start))
+        w.kernel_text = kernel_text();
     choose_events(&w, options->event);
     find_moments(&w);
     int rc = w.events.count ? put_records(&w, err)

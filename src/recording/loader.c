@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "profile/rescue.h"
 #include "recording/loader_internal.h"
 
 struct loader *loader_new(struct profile *p, const struct load_options *options)
@@ -127,8 +128,10 @@ int recording_load(const char *path, const struct load_options *options, struct 
     struct loader *l = loader_new(p, options);
     rc = load_blocks(r, l, (uint64_t)st.st_size, err);
     loader_end_spans(l);
-    if (!rc)
+    if (!rc) {
         note_damage(p, block_reader_damage(r), l->malformed);
+        profile_rescue_heaps(p);
+    }
     if (rc)
         error_prefix(err, "%s", path);
     loader_free(l);

@@ -1,6 +1,7 @@
 /* Symbolising a profile; see profile.h. */
 #include "symbol/profile.h"
 
+#include "base/kernel.h"
 #include "symbol/batch.h"
 
 enum symbol_kind symbol_kind_of(enum code_kind kind)
@@ -43,8 +44,17 @@ static bool has_names(const struct profile *p, const struct profile_frame *f)
            !profile_name_is_place(profile_text(p, p->functions.data[function].name));
 }
 
+/* The kernel's addresses mean something only under the boot that they come from. */
+static bool is_this_kernel(const struct profile *p)
+{
+    const char *release = profile_meta_get(p, "kernel"), *host = profile_meta_get(p, "host");
+    return !release || !host ||
+           (kernel_is(release, host) && (!p->wall_start || kernel_ran(p->wall_start)));
+}
+
 static void gather(struct profile *p, const char *sysroot, bool again, struct symbol_batch *b)
 {
+    bool ours = is_this_kernel(p);
     for (size_t i = 0; i < p->modules.len; i++) {
         const struct profile_module *m = &p->modules.data[i];
         struct symbol_request r = {
@@ -58,7 +68,8 @@ static void gather(struct profile *p, const char *sysroot, bool again, struct sy
     for (size_t i = 0; i < p->frames.len; i++) {
         const struct profile_frame *f = &p->frames.data[i];
         bool named_only = f->location_count && !f->address;
-        if (!named_only && (again || !has_names(p, f)))
+        bool foreign = !ours && p->modules.data[f->module].kind == CODE_KERNEL;
+        if (!named_only && !foreign && (again || !has_names(p, f)))
             symbol_batch_add(b, f->module, f->address, (uint32_t)i);
     }
 }

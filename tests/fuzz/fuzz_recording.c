@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "profile/rescue.h"
 #include "recording/block.h"
 #include "recording/loader.h"
 
@@ -15,6 +16,8 @@ static void read_records(const uint8_t *data, size_t size)
     struct loader *l = loader_new(&p, &o);
     loader_feed(l, data, size);
     loader_free(l);
+    profile_meta_set(&p, "heap_mode", "exact");
+    profile_rescue_heaps(&p);
     for (uint32_t i = 0; i < p.processes.len; i++)
         profile_process_name(&p, i);
     profile_release(&p);

@@ -96,17 +96,47 @@ def test_a_killed_process_does_not_leak(sonde, target, tmp_path):
     assert facts["held"] > 0
 
 
-def test_a_killed_recorder_is_told(sonde, sonde_path, started, target, tmp_path):
-    """What a process holds is written when it ends: a recording that ended before says so."""
+def heap_facts(sonde, path):
+    done = sonde("report", path, "--heap", "--json")
+    return done.json["sections"]["heap"]["facts"] if done.status == 0 else {}
+
+
+@pytest.mark.parametrize("before", [[], ["sh", "-c", 'exec "$0" "$@"']], ids=["started", "after exec"])
+def test_a_killed_recorder_loses_no_heap(sonde, sonde_path, started, target, tmp_path, before):
+    """What a process holds is written when it ends: of one that did not, its history tells. The program
+    holds 1,000,000 bytes, then 2,000,000, then 100,000."""
     path = tmp_path / "cut.sonde"
-    recorder = started([sonde_path, "run", "--heap", "-o", path, "--", target("heap"), "endless"])
-    wait_until(lambda: path.exists() and sonde("report", path).status == 0)
+    recorder = started([sonde_path, "run", "--heap", "-o", path, "--", *before, target("heap"), "phases"])
+    wait_until(lambda: path.exists() and heap_facts(sonde, path).get("peak", 0) > 1900000)
+    wait_until(lambda: heap_facts(sonde, path)["live"] < 200000)
     (child,) = children_of(recorder.pid)
     recorder.kill()
     recorder.wait()
     os.kill(child, signal.SIGKILL)  # it went on
-    done = sonde("report", path, "--heap")
-    assert done.status == 1 and "recorder was killed" in done.stderr, done
+    facts = heap_facts(sonde, path)
+    shell = 10000 if before else 0
+    assert 0 <= facts["peak"] - 2000000 < 5000 and 0 <= facts["allocated"] - 2000000 < 5000 + shell, facts
+    assert 0 <= facts["live"] - 100000 < 5000 + shell, facts
+    sections = sonde("report", path, "--heap", "--json").json["sections"]
+    at_peak = {row["name"]: row["self"] for row in sections["functions"]["rows"]}
+    assert at_peak["site_early"] == at_peak["site_late"] == 1000000
+    assert any("as of the last point" in note["text"] for note in sections["notes"]["notes"])
+    leaks = sonde("report", path, "--leaks", "--json").json["sections"]["leaks"]
+    assert leaks["facts"]["leaked"] == 0 and leaks["facts"]["held"] >= 100000
+
+
+def test_a_recorder_that_was_killed_at_once_is_told(sonde, tmp_path):
+    """Nothing but the beginning of the file was written."""
+    path = tmp_path / "whole.sonde"
+    assert sonde("run", "--heap", "-o", path, "--", "true").status == 0
+    content = path.read_bytes()
+    told = 0
+    for size in range(len(content) // 40, len(content), len(content) // 40):
+        path.write_bytes(content[:size])
+        done = sonde("report", path, "--heap")
+        assert done.status in (0, 1), (size, done)
+        told += "recorder was killed" in done.stdout + done.stderr
+    assert told > 0
 
 
 def test_lines_hold_bytes(record):

@@ -1,5 +1,5 @@
 /* The running kernel; see perf_data_kernel.h. */
-#include "formats/perf_data_kernel.h"
+#include "base/kernel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 
-uint64_t perf_kernel_text(void)
+uint64_t kernel_text(void)
 {
     FILE *f = fopen("/proc/kallsyms", "re");
     char line[256];
@@ -20,14 +20,14 @@ uint64_t perf_kernel_text(void)
     return found;
 }
 
-bool perf_kernel_is(const char *release, const char *host)
+bool kernel_is(const char *release, const char *host)
 {
     struct utsname u;
     return release && host && !uname(&u) && !strcmp(u.release, release) &&
            !strcmp(u.nodename, host);
 }
 
-bool perf_kernel_ran(uint64_t time)
+bool kernel_ran(uint64_t time)
 {
     struct timespec now, up;
     if (clock_gettime(CLOCK_REALTIME, &now) || clock_gettime(CLOCK_BOOTTIME, &up))
