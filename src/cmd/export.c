@@ -137,16 +137,26 @@ static int write_profile(struct invocation *inv, const struct profile *p,
     return STATUS_SIGNAL + SIGPIPE;
 }
 
+/* The mark of a stack that could not be followed to its end is no frame. */
+static bool is_cut(const struct profile *p, const struct profile_frame *f)
+{
+    const struct profile_location *at = &p->locations.data[f->first_location];
+    return f->location_count == 1 &&
+           !strcmp(profile_text(p, p->functions.data[at->function].name), "[cut]");
+}
+
 /* Says so if frames on stacks have no address, for formats that can hold no others. */
 static void tell_left_out(const struct profile *p)
 {
-    for (size_t i = 1; i < p->stacks.len; i++)
-        if (!p->frames.data[p->stacks.data[i].frame].address) {
+    for (size_t i = 1; i < p->stacks.len; i++) {
+        const struct profile_frame *f = &p->frames.data[p->stacks.data[i].frame];
+        if (!f->address && !is_cut(p, f)) {
             fputs("sonde export: frames without an address (of Python and others that are known by "
                   "name alone) are left out\n",
                   stderr);
             return;
         }
+    }
 }
 
 static int export_run(struct invocation *inv)
