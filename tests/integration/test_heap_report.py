@@ -106,7 +106,7 @@ def test_a_killed_recorder_loses_no_heap(sonde, sonde_path, started, target, tmp
     """What a process holds is written when it ends: of one that did not, its history tells. The program
     holds 1,000,000 bytes, then 2,000,000, then 100,000."""
     path = tmp_path / "cut.sonde"
-    recorder = started([sonde_path, "run", "--heap", "-o", path, "--", *before, target("heap"), "phases"])
+    recorder = started([sonde_path, "run", "--heap", "-o", path, "--", *before, target("heap"), "lasting"])
     wait_until(lambda: path.exists() and heap_facts(sonde, path).get("peak", 0) > 1900000)
     wait_until(lambda: heap_facts(sonde, path)["live"] < 200000)
     (child,) = children_of(recorder.pid)

@@ -320,7 +320,7 @@ NOINLINE static void *site_late(size_t size)
 }
 
 /* A megabyte early and one late, and none at the end but a tenth of the first. */
-static int phases(void)
+static void rise_and_fall(void)
 {
     static void *early[10], *late[10];
     for (int i = 0; i < 10; i++)
@@ -334,6 +334,19 @@ static int phases(void)
         if (i)
             free(early[i]);
     }
+}
+
+/* The same, and then it stays. */
+static int lasting(void)
+{
+    rise_and_fall();
+    pause();
+    return 0;
+}
+
+static int phases(void)
+{
+    rise_and_fall();
     usleep(500000);
     say(20, 2000000, 100000, 2000000, 0);
     return 0;
@@ -355,7 +368,7 @@ int main(int argc, char **argv)
     } modes[] = {{"simple", simple},   {"chain", chain},     {"aligned", aligned},
                  {"across", across},   {"tree", tree},       {"inherited", inherited},
                  {"handler", handler}, {"jumping", jumping}, {"endless", endless},
-                 {"phases", phases}};
+                 {"phases", phases},   {"lasting", lasting}};
     if (argc == 3 && strcmp(argv[1], "many") == 0)
         return many(strtoul(argv[2], NULL, 10));
     for (size_t i = 0; argc == 2 && i < sizeof modes / sizeof *modes; i++)
