@@ -232,11 +232,11 @@ export function orDash(v: number, unit: string) {
 
 function columns(whole: number, unit: string, noun: string, before: Map<number, FunctionRow> | null): Column<FunctionRow>[] {
   const out: Column<FunctionRow>[] = [
-    { id: 'self', heading: 'Self', hint: 'Spent in the function itself', number: true, by: (f) => f.self,
+    { id: 'self', heading: 'Self', hint: 'Spent in the function itself', number: true, by: (f) => f.self, class: before ? '' : 'roomy-only',
       show: (f) => orDash(f.self, unit) },
     { id: 'self_percent', heading: 'Self %', number: true, by: (f) => f.self, class: 'bar',
       show: (f) => <Share part={f.self} whole={whole}>{percent(f.self, whole)}</Share> },
-    { id: 'total', heading: 'Total', hint: 'With everything that it called', number: true, by: (f) => f.total,
+    { id: 'total', heading: 'Total', hint: 'With everything that it called', number: true, by: (f) => f.total, class: 'roomy-only',
       show: (f) => formatValue(f.total, unit) },
     { id: 'total_percent', heading: 'Total %', number: true, by: (f) => f.total, class: 'bar',
       show: (f) => <Share part={f.total} whole={whole} tone="soft">{percent(f.total, whole)}</Share> },
@@ -307,12 +307,12 @@ function Sandwich() {
           <>
             <header class="sandwich-head">
               <h2 title={row.name}><FunctionName symbol={row.symbol} name={row.name} /></h2>
+              <button type="button" onClick={() => go({ tab: 'lines', symbol: at })}>Lines</button>
               <p>
                 self <strong>{formatValue(row.self, k.unit)}</strong> {percent(row.self, s.value)} · total{' '}
                 <strong>{formatValue(row.total, k.unit)}</strong> {percent(row.total, s.value)}
                 {k.noun ? ` · ${plural(countsItself(k.noun) ? row.selfCount : row.totalCount, k.noun.replace(/s$/, ''), k.noun)}` : ''}
-                {recording.value!.placeOf(at) ? ` · ${recording.value!.placeOf(at)}` : ''}
-                {' '}<button type="button" onClick={() => go({ tab: 'lines', symbol: at })}>Lines</button>
+                {recording.value!.placeOf(at) && <> · <Place text={recording.value!.placeOf(at)} /></>}
               </p>
             </header>
             <Half title="Callers" of={up} upwards={true} />
