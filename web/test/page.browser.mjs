@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { bytes, count } from '../src/data/format.ts';
 import { close, launch, newPage, report, rows, violations } from './browser.mjs';
 
 const VIEWS = ['#/overview', '#/flame/graph', '#/flame/sandwich', '#/flame/table', '#/flame/lines', '#/timeline', '#/memory', '#/calls', '#/counters'];
@@ -234,6 +235,15 @@ test('memory has the numbers of the report', async () => {
   await page.getByRole('button', { name: 'Open as flame graph' }).click();
   await page.locator('.flame canvas').waitFor();
   assert.equal(await page.locator('select').first().inputValue(), 'heap:allocated');
+  // One process alone: its own figures, not those of the tree.
+  await page.go('#/overview');
+  const pid = (await page.locator('tr[data-pid]').evaluateAll((all) => all.map((row) => Number(row.dataset.pid))))[1];
+  await page.locator(`tr[data-pid="${pid}"] button.link`).click();
+  await page.getByRole('link', { name: 'Memory' }).click();
+  const fact = (label) => page.locator('.fact', { has: page.locator('dt', { hasText: new RegExp(`^${label}$`) }) }).innerText();
+  const own = report('heap.sonde', '--heap').heaps.rows.find((row) => row.pid === pid);
+  assert.equal(await fact('Allocations'), `Allocations\n${count(own.allocations)}\n${bytes(own.allocated)} in all`);
+  assert.equal(await fact('Peak'), `Peak\n${bytes(own.peak)}\nof the chosen process`);
 });
 
 test('calls and counters lead to functions', async () => {

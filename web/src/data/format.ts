@@ -12,6 +12,7 @@ function digits(v: number): string {
 
 export function duration(ns: number): string {
   const a = Math.abs(ns);
+  if (!a) return '0 s';
   if (a < 999.5) return `${Math.round(ns)} ns`;
   if (a < 999.5e3) return `${digits(ns / 1e3)} µs`;
   if (a < 999.5e6) return `${digits(ns / 1e6)} ms`;

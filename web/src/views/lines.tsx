@@ -70,11 +70,11 @@ export function Lines() {
       show: (l) => <Place text={`${l.file}:${l.line}`} /> },
   ];
   if (written)
-    cells.push({ id: 'source', heading: 'Source', class: 'fill source', show: (l) => <code>{text(l.file, l.line) ?? ''}</code> });
+    cells.push({ id: 'source', heading: 'Source', class: 'fill source', show: (l) => <code>{(only < 0 ? text(l.file, l.line)?.trimStart() : text(l.file, l.line)) ?? ''}</code> });
   if (only < 0) {
     cells.push({ id: 'function', heading: 'Function', by: (l) => r.symbolText(l.symbol), class: written ? 'some-fill' : 'fill',
       show: (l) => <FunctionName symbol={l.symbol} name={r.symbolText(l.symbol)} /> });
-    cells.push({ id: 'file', heading: 'File', by: (l) => l.file, class: 'wide-only module', show: (l) => <span class="tail" title={l.file}><bdi>{l.file}</bdi></span> });
+    cells.push({ id: 'file', heading: 'File', by: (l) => l.file, class: 'wider-only module', show: (l) => <span class="tail" title={l.file}><bdi>{l.file}</bdi></span> });
   }
   return (
     <>

@@ -120,9 +120,10 @@ export function Timeline() {
   const lists = useMemo(() => intervals(r), [r, version.value]);
   const spanned = r.head.spans?.threads ?? [];
   const first = useMemo(() => {
-    const busiest = [...lists.entries()].sort((a, b) => b[1].length - a[1].length).map(([id]) => id);
-    return new Set([...busiest.slice(0, OPEN_AT_FIRST), ...spanned.slice(0, OPEN_AT_FIRST)]);
-  }, [r, spanned.length > 0]);
+    const shown = (id: number) => !mask || mask[id];
+    const busiest = [...lists.entries()].sort((a, b) => b[1].length - a[1].length).map(([id]) => id).filter(shown);
+    return new Set([...busiest.slice(0, OPEN_AT_FIRST), ...spanned.filter(shown).slice(0, OPEN_AT_FIRST)]);
+  }, [r, spanned.length > 0, lists.size > 0, route.value.processes.join(), route.value.threads.join()]);
   const [chosen, setOpen] = useState<Set<number> | null>(null);
   const open = chosen ?? first;
   const [depths, setDepths] = useState(new Map<number, number>());
