@@ -157,6 +157,7 @@ test('the process tree', () => {
   const { r } = open();
   const rows = family(r, choose(r, [0]));
   assert.deepEqual(rows.map((row) => [row.process, row.depth, row.self / MS]), [[0, 0, 6], [1, 1, 4]]);
+  for (const row of rows) assert.equal(row.parts.reduce((a, v) => a + v, 0), row.self);
   assert.deepEqual(r.head.processes.map((p) => howItEnded(p, false)), ['exit 0', 'SIGKILL']);
 });
 

@@ -30,11 +30,11 @@ export function Flame() {
           <Segments label="Direction" chosen={shape} choose={(x) => go({ shape: x }, true)}
             choices={[{ id: 'icicle', label: 'Icicle', hint: 'Callers above' }, { id: 'flame', label: 'Flame', hint: 'Callers below' }]} />
         )}
-        {(tab === 'graph' || tab === 'sandwich') && !comparison.value && (
+        {(tab === 'sandwich' || (tab === 'graph' && !comparison.value)) && (
           <Segments label="Colour" chosen={colour} choose={(c) => go({ colour: c }, true)}
             choices={[{ id: 'kind', label: 'Kind', hint: 'Colour by kind of code' }, { id: 'module', label: 'Module', hint: 'Colour by module' }]} />
         )}
-        {(tab === 'graph' || tab === 'sandwich') && <Legend />}
+        {tab === 'sandwich' ? <CodeLegend /> : tab === 'graph' && (comparison.value ? <ChangeLegend /> : <CodeLegend />)}
         <SearchSum />
       </div>
       {!s || (!s.value && !comparison.value?.before.value) ? (
@@ -94,10 +94,6 @@ function SearchSum() {
   }, [found, s]);
   if (hit === null || !s) return null;
   return <output class="search-sum">found {percent(hit, s.value)} · {formatValue(hit, kind.value!.unit)}</output>;
-}
-
-function Legend() {
-  return comparison.value ? <ChangeLegend /> : <CodeLegend />;
 }
 
 function ChangeLegend() {
@@ -244,7 +240,7 @@ function columns(whole: number, unit: string, noun: string, before: Map<number, 
   if (before) {
     const was = (f: FunctionRow) => before.get(f.symbol)?.self ?? 0;
     out.splice(1, 3,
-      { id: 'before', heading: 'Before', number: true, by: was, show: (f) => formatValue(was(f), unit) },
+      { id: 'before', heading: 'Before', number: true, by: was, show: (f) => orDash(was(f), unit) },
       { id: 'change', heading: 'Change', number: true, by: (f) => f.self - was(f),
         show: (f) => <span class={f.self > was(f) ? 'worse' : f.self < was(f) ? 'better' : ''}>{change(f.self - was(f), unit)}</span> },
       out[2]);

@@ -233,7 +233,7 @@ function Processes() {
               <th scope="col" class="number">{k?.label ?? 'Value'}</th>
               <th scope="col" class="number bar">Share</th>
               {rss && <th scope="col" class="number" title={live ? 'Resident memory now' : 'The most resident memory'}>{live ? 'RSS' : 'Peak RSS'}</th>}
-              {heap && <th scope="col" class="number">Heap peak</th>}
+              {heap && <th scope="col" class="number wide-only">Heap peak</th>}
               {heap && <th scope="col" class="number">Live</th>}
               <th scope="col" class="wide-only life-head">Life</th>
               <th scope="col">{live ? 'State' : 'End'}</th>
@@ -288,17 +288,18 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
         <td class="number" data-column="self" data-value={row.self}>{formatValue(row.self, k?.unit ?? 'count')}</td>
         <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
         {props.rss && <td class="number" data-column="rss">{rssOf(row) ? bytes(rssOf(row)) : '–'}</td>}
-        {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
+        {props.heap && <td class="number wide-only">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
         {props.heap && <td class="number" data-column="live">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
         <td class="wide-only"><span class="life" aria-hidden="true"><span style={{ left: `${from}%`, width: `${Math.max(1, to - from)}%` }} /></span></td>
         <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended || !r.head.meta.live ? '' : 'on'}`}>{ended}</span></td>
       </tr>
-      {props.open && row.threads.map((thread) => <ThreadLine key={thread} thread={thread} depth={row.depth} heap={props.heap} rss={props.rss} />)}
+      {props.open && row.threads.map((thread, i) =>
+        <ThreadLine key={thread} thread={thread} part={row.parts[i]} whole={props.whole} depth={row.depth} heap={props.heap} rss={props.rss} />)}
     </>
   );
 }
 
-function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: boolean }) {
+function ThreadLine(props: { thread: number; part: number; whole: number; depth: number; heap: boolean; rss: boolean }) {
   const r = recording.value!;
   const t = r.head.threads[props.thread];
   const chosen = route.value.threads.includes(props.thread);
@@ -312,10 +313,10 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
           </button>
         </span>
       </td>
-      <td class="number">{t.cpu ? formatDuration(t.cpu) : ''}</td>
-      <td class="bar faint">{t.cpu ? 'CPU by the kernel' : ''}</td>
+      <td class="number" title={t.cpu ? `${formatDuration(t.cpu)} of CPU time by the kernel's count` : undefined}>{formatValue(props.part, kind.value?.unit ?? 'count')}</td>
+      <td class="number bar"><Share part={props.part} whole={props.whole} tone="soft">{percent(props.part, props.whole)}</Share></td>
       {props.rss && <td />}
-      {props.heap && <td />}
+      {props.heap && <td class="wide-only" />}
       {props.heap && <td />}
       <td class="wide-only" />
       <td />
