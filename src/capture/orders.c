@@ -81,8 +81,10 @@ static void set_heap(struct session *s, pid_t pid, bool on, struct text *answer)
                     "nothing can be put into it",
                     pid);
     else
-        text_format(answer, "ok recording of the heap of %s is %s (%zu now)", whom(pid, who),
-                    on ? "on" : "off", n);
+        text_format(answer, "ok recording of the heap of %s is %s", whom(pid, who),
+                    on ? "on" : "off");
+    if (!pid)
+        text_format(answer, ", in %zu of them now", n);
 }
 
 static void set(struct session *s, char *rest, bool on, struct text *answer)

@@ -157,6 +157,7 @@ test('the process tree', () => {
   const { r } = open();
   const rows = family(r, choose(r, [0]));
   assert.deepEqual(rows.map((row) => [row.process, row.depth, row.self / MS]), [[0, 0, 6], [1, 1, 4]]);
+  for (const row of rows) assert.equal(row.parts.reduce((a, v) => a + v, 0), row.self);
   assert.deepEqual(r.head.processes.map((p) => howItEnded(p, false)), ['exit 0', 'SIGKILL']);
 });
 
@@ -207,6 +208,9 @@ test('numbers as people read them', () => {
   // An axis tells its marks apart, whatever its step.
   assert.deepEqual([0.75e9, 1e9, 1.25e9].map((t) => format.moment(t, 0.25e9)), ['750 ms', '1.00 s', '1.25 s']);
   assert.deepEqual([2.5e9, 5e9].map((t) => format.moment(t, 2.5e9)), ['2.5 s', '5.0 s']);
+  assert.deepEqual([0, 0.5e9, 1e9].map((t) => format.moment(t, 0.5e9, 1e9)), ['0.0 s', '0.5 s', '1.0 s']);
+  assert.deepEqual([999.4e6, 999.6e6, 9.999e3].map(format.duration), ['999 ms', '1.00 s', '10.0 µs']);
+  assert.deepEqual([1023 * 1024, 1023.6 * 1024].map(format.bytes), ['1023 KiB', '1.00 MiB']);
   assert.deepEqual([2e9, 4e9].map((t) => format.moment(t, 2e9)), ['2 s', '4 s']);
   assert.deepEqual(format.ticks(['0 B', '96.0 MiB', '128 MiB']), ['0 B', '96 MiB', '128 MiB']);
   assert.deepEqual(format.ticks(['0.50 GiB', '1.00 GiB']), ['0.50 GiB', '1.00 GiB']);

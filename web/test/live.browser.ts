@@ -18,6 +18,7 @@ let sent = 0; // deltas so far
 const asked: string[] = [];
 const commands: unknown[] = [];
 let stream: ServerResponse | null = null;
+const streams = new Set<ServerResponse>();
 let resets = 0;
 
 const live = { title: 'live', live: true, complete: false, duration: 10e6, date: 0, facts: {} };
@@ -70,6 +71,8 @@ const server = createServer((request, response) => {
     response.write('retry: 100\n\n');
     for (let i = from + 1; i <= sent; i++) response.write(delta(i));
     stream = response;
+    streams.add(response);
+    response.on('close', () => streams.delete(response));
     return;
   }
   answer('application/json', '{"ok":false}', 404);
@@ -117,4 +120,55 @@ test('a live recording: deltas, a broken connection without a gap, commands', as
   stream!.write('event: end\ndata: \n\n');
   await page.locator('.link-state.ended').waitFor();
   assert.deepEqual(page.complaints.filter((c: string) => !/409|ERR_/.test(c)), []);
+});
+
+/** As a browser does when another tab is looked at, or this one again. */
+const look = (page: any, state: 'visible' | 'hidden') => page.evaluate((to: string) => {
+  Object.defineProperty(document, 'visibilityState', { value: to, configurable: true });
+  document.dispatchEvent(new Event('visibilitychange'));
+}, state);
+const until = async (page: any, holds: () => boolean) => {
+  for (let i = 0; !holds(); i++) {
+    assert.ok(i < 500, `still not so: ${holds}`);
+    await page.waitForTimeout(20);
+  }
+};
+
+test('tabs that nobody looks at leave their connections to others, and have no gap when looked at again', async () => {
+  const context = await browser.newContext();
+  const tabs: any[] = [];
+  for (let i = 0; i < 9; i++) {
+    const page = await context.newPage();
+    await page.goto(`http://127.0.0.1:${(server.address() as AddressInfo).port}/?token=secret#/flame/table`);
+    await page.locator('.link-state.live').waitFor();
+    await look(page, 'hidden');
+    tabs.push(page);
+  }
+  // The first two stay to see the end.
+  await until(tabs[0], () => streams.size === 2);
+  const [first, , third] = tabs;
+  const self = (value: number) => (page: any) => page.waitForFunction((v: string) =>
+    [...document.querySelectorAll<HTMLElement>('[data-column=self]')].some((c) => c.dataset.value === v), String(value));
+  for (let i = 0; i < 3; i++) {
+    sent++;
+    for (const one of streams) one.write(delta(sent));
+  }
+  await self(5e6)(first);
+  const before = resets;
+  asked.length = 0;
+  await look(third, 'visible');
+  await self(5e6)(third);
+  assert.deepEqual([asked, resets], [['from 0'], before]);
+  await until(third, () => streams.size === 3);
+  await look(third, 'hidden');
+  await until(third, () => streams.size === 2);
+  // One that was kept gives its place away.
+  await look(first, 'visible');
+  await look(third, 'visible');
+  await look(third, 'hidden');
+  await third.waitForTimeout(200);
+  assert.equal(streams.size, 3);
+  for (const one of streams) one.write('event: end\ndata: \n\n');
+  for (const page of [first, tabs[1], third]) await page.locator('.link-state.ended').waitFor();
+  await context.close();
 });

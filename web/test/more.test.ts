@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
+import { draw } from '../src/data/graph.ts';
 import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
 import { Recording } from '../src/data/recording.ts';
 import { rates } from '../src/data/series.ts';
-import { sites } from '../src/data/sites.ts';
+import { callersText, sites } from '../src/data/sites.ts';
 import { spansOf, suffices } from '../src/data/spans.ts';
 import { functions, sum } from '../src/data/sums.ts';
 import { CallTree } from '../src/data/tree.ts';
@@ -129,4 +130,64 @@ test('a count that grows becomes a rate', () => {
   const curve = { number: 0, name: 'switches', unit: 'count' as const, process: 0, thread: -1, points: 3, times: [1e9, 2e9, 4e9], values: [50, 80, 180] };
   const rate = rates(r, curve);
   assert.deepEqual([rate.times, rate.values], [[0, 1e9, 2e9, 4e9], [50, 30, 50, 0]]);
+});
+
+/** Stacks as functions outermost first, each with so many samples; functions are numbered by their letters, A is Python. */
+function called(stacks: [string, number][]): { tree: CallTree; r: Recording } {
+  const letters = 'ABCDEFGHIJKLMNOPQRST';
+  const numbers = [...letters].map((_, i) => i);
+  const up: number[] = [0];
+  const frame: number[] = [0];
+  const at = new Map([['', 0]]);
+  for (const [stack] of stacks)
+    for (let i = 1; i <= stack.length; i++) {
+      if (at.has(stack.slice(0, i))) continue;
+      at.set(stack.slice(0, i), up.length);
+      frame.push(letters.indexOf(stack[i - 1]));
+      up.push(up.length - at.get(stack.slice(0, i - 1))!);
+    }
+  const r = new Recording();
+  r.apply(decode(makeDocument({
+    strings: ['', ...letters, 'run.py', 'app'],
+    meta: { title: 't', live: false, complete: true, duration: 10 * MS, date: 0, facts: {} },
+    events: [{ name: 'cpu', unit: 'ns', period: MS, samples: 1, value: MS }],
+    processes: [{ pid: 1, parent: -1, name: 'app', arguments: '', exe: '', programs: 1, start: 0, max_rss: 0, ended: false }],
+    threads: [{ process: 0, tid: 1, name: 'main', start: 0, cpu: 0 }],
+  }, {
+    'module.name': ['plain', [21, 22]], 'module.path': ['plain', [21, 22]], 'module.kind': ['plain', [4, 0]], 'module.note': ['plain', [0, 0]],
+    'symbol.name': ['delta', numbers.map((i) => i + 1)], 'symbol.module': ['plain', numbers.map((i) => (i ? 2 : 1))], 'symbol.file': ['delta', numbers.map(() => 0)],
+    'symbol.line': ['plain', numbers.map(() => 0)], 'symbol.nameless': ['plain', numbers.map(() => 0)], 'symbol.role': ['plain', numbers.map(() => 0)],
+    'frame.at': ['delta', numbers], 'frame.steps': ['plain', numbers.map(() => 1)], 'step.symbol': ['delta', numbers], 'step.line': ['delta', numbers.map(() => 0)],
+    'stack.up': ['plain', up], 'stack.frame': ['delta', frame],
+    'cell.event': ['delta', stacks.map(() => 0)], 'cell.thread': ['delta', stacks.map(() => 0)], 'cell.stack': ['delta', stacks.map(([s]) => at.get(s)!)],
+    'cell.count': ['signed', stacks.map(([, n]) => n)], 'cell.value': ['signed', stacks.map(() => 0)],
+  })));
+  return { tree: new CallTree(r), r };
+}
+
+test('a call graph folds functions that only lead on, and stands from callers to callees', () => {
+  // A to E lead to F, which calls G (work) and, by way of H and I, J (work); J calls F again.
+  const { tree, r } = called([['ABCDEFG', 60], ['ABCDEFHIJ', 30], ['ABCDEFHIJF', 10]]);
+  const sums = sum(tree, only(r, 0));
+  const shown = (fold: boolean) => draw(sums, functions(sums), -1, 32, fold);
+  const names = (d: ReturnType<typeof shown>) => d.boxes.map((b) => b.members.map((f) => f.name).join('')).sort();
+  assert.deepEqual(names(shown(true)), ['ABCDE', 'F', 'G', 'HI', 'J']);
+  assert.deepEqual(names(shown(false)), [...'ABCDEFGHIJ']);
+  const column = new Map(shown(true).boxes.map((b) => [b.row.name, b.column]));
+  assert.deepEqual([...'AFGHJ'].map((n) => column.get(n)), [0, 1, 2, 2, 3]);
+  const arrows = shown(true).arrows.map((a) => `${a.from}>${a.to}${a.back ? ' back' : ''} ${a.value / MS}`);
+  assert.ok(arrows.includes('9>5 back 10') && arrows.includes('-2>5 100') && arrows.includes('5>6 60'), arrows.join(', '));
+});
+
+test('who works itself is never folded away', () => {
+  const { tree, r } = called([['ABCD', 95], ['AB', 5]]);
+  const sums = sum(tree, only(r, 0));
+  assert.deepEqual(draw(sums, functions(sums), -1, 32, true).boxes.map((b) => b.members.map((f) => f.name).join('')).sort(), ['A', 'B', 'C', 'D']);
+});
+
+test('callers of who asked for memory lead to the Python code', () => {
+  const { tree } = called([['BACDEFGH', 1], ['BCDEFGH', 1]]);
+  const deep = (path: string) => callersText(tree, [...tree.symbol.data.keys()].find((n) => tree.path(n).map((i) => tree.name(i)).join('').endsWith(path))!, 5);
+  assert.equal(deep('BACDEFGH'), 'G ← … ← A ← B');
+  assert.equal(deep('BCDEFGH'), 'G ← F ← E ← D ← C ← …');
 });

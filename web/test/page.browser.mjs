@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { bytes, count } from '../src/data/format.ts';
 import { close, launch, newPage, report, rows, violations } from './browser.mjs';
 
 const VIEWS = ['#/overview', '#/flame/graph', '#/flame/sandwich', '#/flame/table', '#/flame/lines', '#/timeline', '#/memory', '#/calls', '#/counters'];
@@ -234,6 +235,15 @@ test('memory has the numbers of the report', async () => {
   await page.getByRole('button', { name: 'Open as flame graph' }).click();
   await page.locator('.flame canvas').waitFor();
   assert.equal(await page.locator('select').first().inputValue(), 'heap:allocated');
+  // One process alone: its own figures, not those of the tree.
+  await page.go('#/overview');
+  const pid = (await page.locator('tr[data-pid]').evaluateAll((all) => all.map((row) => Number(row.dataset.pid))))[1];
+  await page.locator(`tr[data-pid="${pid}"] button.link`).click();
+  await page.getByRole('link', { name: 'Memory' }).click();
+  const fact = (label) => page.locator('.fact', { has: page.locator('dt', { hasText: new RegExp(`^${label}$`) }) }).innerText();
+  const own = report('heap.sonde', '--heap').heaps.rows.find((row) => row.pid === pid);
+  assert.equal(await fact('Allocations'), `Allocations\n${count(own.allocations)}\n${bytes(own.allocated)} in all`);
+  assert.equal(await fact('Peak'), `Peak\n${bytes(own.peak)}\nof the chosen process`);
 });
 
 test('calls and counters lead to functions', async () => {
@@ -243,10 +253,56 @@ test('calls and counters lead to functions', async () => {
   close(call.value, report('plain.sonde').functions.rows.find((f) => f.name === 'sqlite3_step').total, 'query > sqlite3_step');
   await page.locator('.box', { hasText: 'sqlite3_step' }).first().click();
   await page.waitForFunction(() => location.hash.includes('symbol='));
-  await page.getByRole('button', { name: 'Whole graph' }).waitFor();
+  await page.getByRole('button', { name: 'Whole graph' }).click();
+  // What works most is in the window, however wide the graph is; and it says that it goes on.
+  const graph = page.locator('.graph-scroll');
+  const heaviest = report('plain.sonde').functions.rows.reduce((a, f) => (f.self > a.self ? f : a));
+  const works = () => page.evaluate(() => {
+    const own = (e) => Number(e.querySelector('.box-own').getAttribute('width'));
+    const box = [...document.querySelectorAll('.box')].sort((a, b) => own(b) - own(a))[0];
+    const { x, width } = box.getBoundingClientRect();
+    return { name: box.querySelector('.box-name').textContent, x, width };
+  });
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.go('#/overview');
+    await page.go('#/calls');
+    await graph.waitFor();
+    const [window, at] = [await graph.boundingBox(), await works()];
+    assert.equal(at.name, heaviest.name);
+    assert.ok(at.x >= window.x && at.x + at.width <= window.x + window.width, `${width}: ${JSON.stringify([window, at])}`);
+    const rest = await graph.evaluate((e) => [e.scrollLeft > 1 ? 'left' : '', e.scrollLeft + e.clientWidth < e.scrollWidth - 1 ? 'right' : ''].filter(Boolean).join(' '));
+    assert.equal(await graph.getAttribute('data-more'), rest);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
   await page.getByRole('link', { name: 'Counters' }).click();
   const counters = await rows(page, 'Events by function');
   assert.ok(counters.some((c) => c['off-cpu:lock'] > 0) && counters.some((c) => c.cpu > 0));
+});
+
+test('events beside each other have the numbers of the report', async () => {
+  const truth = new Map(report('heap.sonde', '--event', 'heap:allocated').functions.rows.map((f) => [f.name, f]));
+  await page.open('heap.html', '#/counters');
+  const check = async (part) => {
+    const shown = (await rows(page, 'Events by function')).filter((r) => r['heap:allocated'] > 0);
+    assert.ok(shown.length > 0);
+    for (const r of shown) close(r['heap:allocated'], truth.get(r.name)[part], `${part} of ${r.name}`);
+  };
+  await check('total');
+  await page.getByRole('button', { name: 'Self', exact: true }).click();
+  await check('self');
+});
+
+test('rows of a table are reached and opened by keys', async () => {
+  await page.open('plain.html', '#/flame/table');
+  await page.locator('tbody tr').first().focus();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('ArrowUp');
+  const name = await page.locator('tbody tr:focus .function-text').textContent();
+  assert.equal(name, await page.locator('tbody tr:nth-child(2) .function-text').textContent());
+  await page.keyboard.press('Enter');
+  await page.locator('.sandwich-head h2', { hasText: name }).waitFor();
 });
 
 test('two recordings are compared', async () => {

@@ -8,7 +8,8 @@ export interface ProcessRow {
   depth: number;
   children: number;
   threads: number[];
-  self: number; // of the chosen value
+  parts: number[]; // of the chosen value, each thread's
+  self: number; // and all together
   rss: number; // at the end of what is known; 0: it has ended
   peakRss: number;
   heapPeak: number;
@@ -39,10 +40,11 @@ export function family(r: Recording, choice: Choice): ProcessRow[] {
   const { processes, threads } = r.head;
   const sums = byThread(r, { ...choice, threads: null });
   const rows: ProcessRow[] = processes.map((p, process) => ({
-    process, depth: 0, children: 0, threads: [], self: 0, rss: 0, peakRss: p.max_rss, heapPeak: 0, heapLive: 0, hasHeap: false,
+    process, depth: 0, children: 0, threads: [], parts: [], self: 0, rss: 0, peakRss: p.max_rss, heapPeak: 0, heapLive: 0, hasHeap: false,
   }));
   threads.forEach((t, i) => {
     rows[t.process].threads.push(i);
+    rows[t.process].parts.push(sums.value[i]);
     rows[t.process].self += sums.value[i];
   });
   for (const h of r.head.heaps) {

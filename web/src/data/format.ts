@@ -4,16 +4,18 @@ export function count(n: number): string {
   return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, '\u2009');
 }
 
+/** Three of them, also of what is rounded up to one more. */
 function digits(v: number): string {
   const a = Math.abs(v);
-  return v.toFixed(a >= 100 || a === 0 ? 0 : a >= 10 ? 1 : 2);
+  return v.toFixed(a >= 99.95 || a === 0 ? 0 : a >= 9.995 ? 1 : 2);
 }
 
 export function duration(ns: number): string {
   const a = Math.abs(ns);
-  if (a < 1e3) return `${Math.round(ns)} ns`;
-  if (a < 1e6) return `${digits(ns / 1e3)} µs`;
-  if (a < 1e9) return `${digits(ns / 1e6)} ms`;
+  if (!a) return '0 s';
+  if (a < 999.5) return `${Math.round(ns)} ns`;
+  if (a < 999.5e3) return `${digits(ns / 1e3)} µs`;
+  if (a < 999.5e6) return `${digits(ns / 1e6)} ms`;
   if (a < 120e9) return `${digits(ns / 1e9)} s`;
   const s = Math.round(a / 1e9);
   const sign = ns < 0 ? '-' : '';
@@ -26,7 +28,7 @@ export function bytes(n: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let v = n;
   let unit = 0;
-  while (Math.abs(v) >= 1024 && unit < units.length - 1) {
+  while (Math.abs(v) >= 1023.5 && unit < units.length - 1) {
     v /= 1024;
     unit++;
   }
@@ -58,14 +60,14 @@ export function percentChange(before: number, after: number): string {
   return `${p > 0 ? '+' : p < 0 ? '−' : ''}${Math.abs(p).toFixed(Math.abs(p) < 10 ? 1 : 0)} %`;
 }
 
-/** A time on an axis, as exact as the distance between two marks asks for. */
-export function moment(ns: number, step: number): string {
+/** A time on an axis, as exact as the distance between two marks asks for, in the unit that its last one has. */
+export function moment(ns: number, step: number, last = ns): string {
   const even = (unit: number) => Math.abs(step / unit - Math.round(step / unit)) < 1e-6;
   if (even(1e9)) return `${(ns / 1e9).toFixed(0)} s`;
   const places = [1e8, 1e7, 1e6].findIndex(even) + 1 || 4;
-  if (step >= 1e6) return ns >= 1e9 ? `${(ns / 1e9).toFixed(places)} s` : `${(ns / 1e6).toFixed(even(1e6) ? 0 : 1)} ms`;
-  if (ns >= 1e9) return `${(ns / 1e9).toFixed(6)} s`;
-  return ns >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(0)} µs`;
+  if (step >= 1e6) return last >= 1e9 ? `${(ns / 1e9).toFixed(places)} s` : `${(ns / 1e6).toFixed(even(1e6) ? 0 : 1)} ms`;
+  if (last >= 1e9) return `${(ns / 1e9).toFixed(6)} s`;
+  return last >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(0)} µs`;
 }
 
 /** Marks of an axis: without decimals where none of those in the same unit needs any. */

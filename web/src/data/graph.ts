@@ -1,41 +1,46 @@
-// A call graph to look at: the heaviest functions and calls, in columns from callers to callees.
+// A call graph to look at: which functions and calls it shows. The heaviest; and of functions that only
+// lead from one to the next, one box for all of them, so that the work stands beside its causes.
 
+import { place, type Drawing } from './graph_layout.ts';
 import { edges as allEdges, type Edge } from './sandwich.ts';
 import type { FunctionRow, Sums } from './sums.ts';
 
-export interface Box {
-  symbol: number;
-  row: FunctionRow;
-  column: number;
-  x: number;
-  y: number;
+/** A box to be: a function, or a chain of them that is folded into one. */
+export interface Node {
+  id: number; // its symbol; of a chain below -1, which is none
+  members: FunctionRow[]; // outermost first
+  row: FunctionRow; // of the only one, or of the outermost
   hidden: number; // calls to and from functions that are left out
 }
 
-export interface Arrow extends Edge {
-  path: string;
-  back: boolean; // against the direction: recursion
-}
+const LEAST = 0.01; // of the whole: smaller functions are not drawn, if larger ones are there
+const CANDIDATES = 4; // times as many as boxes are looked at, since chains are folded
+const LEADS = 0.9; // of both ends that a call of a chain carries at least
+const WORKS = 0.02; // of the whole: who does as much itself is no mere link
+const FOLDS = 2; // functions that are worth a box for all of them
 
-export interface Drawing {
-  boxes: Box[];
-  arrows: Arrow[];
-  width: number;
-  height: number;
-}
-
-export const BOX_WIDTH = 208;
-export const BOX_HEIGHT = 46;
-const COLUMN = BOX_WIDTH + 56;
-const LEAST = 0.005; // of the whole: smaller functions are not drawn, if larger ones are there
-const ROW = BOX_HEIGHT + 16;
-
-/** The heaviest functions; around one, those within two calls of it. */
-export function choose(rows: FunctionRow[], edges: Edge[], centre: number, most: number): Set<number> {
-  if (centre < 0) {
-    const heavy = [...rows].sort((a, b) => b.total - a.total).slice(0, most);
-    return new Set(heavy.filter((f) => f.total >= LEAST * heavy[0].total).map((f) => f.symbol));
+export function draw(sums: Sums, rows: FunctionRow[], centre: number, most: number, fold: boolean): Drawing {
+  const every = allEdges(sums);
+  const chosen = centre < 0 ? heaviest(rows, fold ? most * CANDIDATES : most) : around(every, centre, most);
+  const list = rows.filter((f) => chosen.has(f.symbol));
+  const chains = fold && centre < 0 ? findChains(list, within(every, chosen), sums.value) : [];
+  const nodes = [...asNodes(list, chains)].sort((a, b) => b.row.total - a.row.total).slice(0, most);
+  const at = new Map(nodes.flatMap((n) => n.members.map((f) => [f.symbol, n] as const)));
+  for (const e of every) {
+    const [from, to] = [at.get(e.from), at.get(e.to)];
+    if (from && !to) from.hidden++;
+    if (to && !from) to.hidden++;
   }
+  return place(nodes, joined(every, at), depths(sums));
+}
+
+function heaviest(rows: FunctionRow[], most: number): Set<number> {
+  const heavy = [...rows].sort((a, b) => b.total - a.total).slice(0, most);
+  return new Set(heavy.filter((f) => f.total >= LEAST * heavy[0].total).map((f) => f.symbol));
+}
+
+/** A function and those within two calls of it. */
+function around(edges: Edge[], centre: number, most: number): Set<number> {
   const chosen = new Set([centre]);
   for (let round = 0; round < 2; round++) {
     const near = edges.filter((e) => chosen.has(e.from) !== chosen.has(e.to)).slice(0, most / 2);
@@ -48,18 +53,61 @@ export function choose(rows: FunctionRow[], edges: Edge[], centre: number, most:
   return chosen;
 }
 
-/** Columns: each function after its heaviest caller; calls backwards are ignored for this. */
-function columns(chosen: Set<number>, edges: Edge[], depth: Map<number, number>): Map<number, number> {
-  const order = [...chosen].sort((a, b) => (depth.get(a) ?? 0) - (depth.get(b) ?? 0));
-  const rank = new Map(order.map((s, i) => [s, i]));
-  const column = new Map<number, number>();
-  for (const symbol of order) {
-    let at = 0;
-    for (const e of edges)
-      if (e.to === symbol && rank.get(e.from)! < rank.get(symbol)!) at = Math.max(at, (column.get(e.from) ?? 0) + 1);
-    column.set(symbol, at);
+function within(edges: Edge[], chosen: Set<number>): Edge[] {
+  return edges.filter((e) => chosen.has(e.from) && chosen.has(e.to) && e.from !== e.to);
+}
+
+/** Runs of functions to fold: each hands nearly all on to the next, which has nearly all from it. */
+function findChains(rows: FunctionRow[], edges: Edge[], whole: number): FunctionRow[][] {
+  const row = new Map(rows.map((f) => [f.symbol, f]));
+  const next = new Map<number, number>();
+  const before = new Set<number>();
+  for (const e of edges) {
+    if (e.value < LEADS * row.get(e.from)!.total || e.value < LEADS * row.get(e.to)!.total || next.has(e.from) || before.has(e.to)) continue;
+    next.set(e.from, e.to);
+    before.add(e.to);
   }
-  return column;
+  const chains: FunctionRow[][] = [];
+  for (const first of rows) {
+    if (before.has(first.symbol)) continue;
+    let run: FunctionRow[] = [];
+    const finish = () => {
+      if (run.length >= FOLDS) chains.push(run);
+      run = [];
+    };
+    // The last of a chain is where it leads to, and stays.
+    for (let at = first.symbol; next.has(at); at = next.get(at)!) {
+      if (row.get(at)!.self < WORKS * whole) run.push(row.get(at)!);
+      else finish();
+    }
+    finish();
+  }
+  return chains;
+}
+
+function* asNodes(rows: FunctionRow[], chains: FunctionRow[][]): Iterable<Node> {
+  const folded = new Set(chains.flat());
+  for (const row of rows) if (!folded.has(row)) yield { id: row.symbol, members: [row], row, hidden: 0 };
+  for (const members of chains) yield { id: -2 - members[0].symbol, members, row: members[0], hidden: 0 };
+}
+
+/** Calls between boxes: those of a chain's functions as its own; small ones are left out. */
+function joined(every: Edge[], at: Map<number, Node>): Edge[] {
+  const all = new Map<string, Edge>();
+  for (const e of every) {
+    const from = at.get(e.from)?.id;
+    const to = at.get(e.to)?.id;
+    if (from === undefined || to === undefined || from === to) continue;
+    const one = all.get(`${from}>${to}`);
+    if (!one) all.set(`${from}>${to}`, { ...e, from, to });
+    else {
+      one.value += e.value;
+      one.count += e.count;
+      one.calls += e.calls;
+    }
+  }
+  const list = [...all.values()].sort((a, b) => b.value - a.value);
+  return list.filter((e) => e.value >= list[0].value / 400);
 }
 
 /** The mean depth at which each function stands, by weight. */
@@ -74,63 +122,4 @@ function depths(sums: Sums): Map<number, number> {
     weight.set(tree.symbol.data[i], sum);
   }
   return new Map([...weight].map(([symbol, [a, b]]) => [symbol, a / b]));
-}
-
-export function draw(sums: Sums, rows: FunctionRow[], centre: number, most: number): Drawing {
-  const every = allEdges(sums);
-  const chosen = choose(rows, every, centre, most);
-  const inside = every.filter((e) => chosen.has(e.from) && chosen.has(e.to) && e.from !== e.to);
-  const least = (inside[0]?.value ?? 0) / 400;
-  const shown = inside.filter((e) => e.value >= least);
-  const column = columns(chosen, shown, depths(sums));
-  const boxes = place(rows.filter((f) => chosen.has(f.symbol)), column, shown, every, chosen);
-  const at = new Map(boxes.map((b) => [b.symbol, b]));
-  const arrows = shown.map((e) => arrow(e, at.get(e.from)!, at.get(e.to)!));
-  return {
-    boxes,
-    arrows,
-    width: Math.max(0, ...boxes.map((b) => b.x + BOX_WIDTH)) + 24,
-    height: Math.max(0, ...boxes.map((b) => b.y + BOX_HEIGHT)) + 24,
-  };
-}
-
-/** Within a column near what it is called by, heavy ones first where that leaves a choice. */
-function place(rows: FunctionRow[], column: Map<number, number>, shown: Edge[], every: Edge[], chosen: Set<number>): Box[] {
-  const byColumn: FunctionRow[][] = [];
-  for (const row of rows) (byColumn[column.get(row.symbol) ?? 0] ??= []).push(row);
-  const y = new Map<number, number>();
-  const boxes: Box[] = [];
-  byColumn.forEach((list, c) => {
-    const wish = (f: FunctionRow) => {
-      let sum = 0;
-      let weight = 0;
-      for (const e of shown)
-        if (e.to === f.symbol && y.has(e.from)) {
-          sum += y.get(e.from)! * e.value;
-          weight += e.value;
-        }
-      return weight ? sum / weight : 0;
-    };
-    const wishes = new Map(list.map((f) => [f.symbol, wish(f)]));
-    list.sort((a, b) => wishes.get(a.symbol)! - wishes.get(b.symbol)! || b.total - a.total);
-    let next = 12;
-    for (const row of list) {
-      const top = Math.max(next, wishes.get(row.symbol)! - ((list.length - 1) * ROW) / 2);
-      y.set(row.symbol, top);
-      next = top + ROW;
-      const hidden = every.filter((e) => (e.from === row.symbol) !== (e.to === row.symbol) && !(chosen.has(e.from) && chosen.has(e.to))).length;
-      boxes.push({ symbol: row.symbol, row, column: c, x: 12 + c * COLUMN, y: top, hidden });
-    }
-  });
-  return boxes;
-}
-
-function arrow(e: Edge, from: Box, to: Box): Arrow {
-  const back = to.column <= from.column;
-  const x0 = from.x + BOX_WIDTH;
-  const y0 = from.y + BOX_HEIGHT / 2;
-  const x1 = to.x;
-  const y1 = to.y + BOX_HEIGHT / 2;
-  const bend = back ? 46 : Math.max(36, (x1 - x0) / 2);
-  return { ...e, back, path: `M${x0},${y0} C${x0 + bend},${y0} ${x1 - bend},${y1} ${x1},${y1}` };
 }

@@ -2,6 +2,7 @@
 
 import { value as formatValue } from './format.ts';
 import { Server } from './server.ts';
+import { whileVisible } from './visible.ts';
 
 export interface Job {
   id: number;
@@ -77,31 +78,17 @@ export class JobsServer {
 
   /** Calls `heard` for what is added; gives what ends it. */
   listen(heard: () => void): () => void {
-    // A browser has six connections for a server, all its tabs together: one that nobody looks at holds none.
     let events: EventSource | null = null;
     let missed = false;
-    const leave = () => {
-      events?.close();
-      missed ||= events !== null;
-      events = null;
-    };
     const follow = () => {
-      if (document.visibilityState === 'hidden') return leave();
-      if (events) return;
       events = new EventSource(this.server.address('api/jobs/live'));
       events.addEventListener('added', heard);
       if (missed) heard();
     };
-    document.addEventListener('visibilitychange', follow);
-    window.addEventListener('pageshow', follow);
-    window.addEventListener('pagehide', leave);
-    follow();
-    return () => {
-      document.removeEventListener('visibilitychange', follow);
-      window.removeEventListener('pageshow', follow);
-      window.removeEventListener('pagehide', leave);
-      leave();
-    };
+    return whileVisible(follow, () => {
+      events?.close();
+      missed = true;
+    });
   }
 
   download(id: number, key: string): string {

@@ -9,7 +9,7 @@ export interface Usage {
 }
 
 /** How many CPUs were busy (or how often something happened a second), in at most `most` steps. */
-export function usage(r: Recording, events: number[], mask: Uint8Array | null, most = 400): Usage {
+export function usage(r: Recording, events: number[], mask: Uint8Array | null, most = 240): Usage {
   const chosen = new Uint8Array(r.head.events.length);
   for (const e of events) chosen[e] = 1;
   const extent = Math.max(r.head.meta.duration, 1);

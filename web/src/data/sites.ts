@@ -1,5 +1,6 @@
 // Where memory was asked for: sums of a heap event by the function at the inner end of the stack.
 
+import { Kind } from './recording.ts';
 import { forEachRow, type Choice } from './sums.ts';
 import { CallTree } from './tree.ts';
 
@@ -40,10 +41,13 @@ export function sites(tree: CallTree, choice: Choice): Site[] {
   return [...rows.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
-/** "inner ← caller ← …", the first few. */
+/** "inner ← caller ← …", the first few; of an interpreter's own way to the Python code that asked, only the inner end. */
 export function callersText(tree: CallTree, node: number, most: number): string {
-  const path = tree.path(node).reverse().slice(1);
-  const names = path.slice(0, most).map((n) => tree.name(n));
-  if (path.length > most) names.push('…');
+  const r = tree.recording;
+  const path = tree.path(node).reverse();
+  const first = path.findIndex((n) => tree.symbol.data[n] < r.symbolName.length && r.kindOf(tree.symbol.data[n]) === Kind.Python);
+  const names = path.slice(1).map((n) => tree.name(n));
+  if (first > 3) names.splice(1, first - 2, '…');
+  if (names.length > most) names.splice(most, names.length, '…');
   return names.join(' ← ');
 }

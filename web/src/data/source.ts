@@ -3,6 +3,7 @@
 import { decode, fromBase64, inflate, type Doc, type TableView } from './decode.ts';
 import { Server } from './server.ts';
 import { spansOf, type SpanSet } from './spans.ts';
+import { whileConnected } from './visible.ts';
 
 export type Link = 'file' | 'connecting' | 'live' | 'lost' | 'ended';
 
@@ -99,6 +100,7 @@ export class StoredSource implements Source {
 
 const RETRY_FIRST = 500;
 const RETRY_MOST = 15000;
+const AWAY_LONG = 60000; // ms after which the whole is less than what was missed
 
 export class LiveSource implements Source {
   readonly live = true;
@@ -106,22 +108,51 @@ export class LiveSource implements Source {
   private sequence = 0;
   private events: EventSource | null = null;
   private retry = RETRY_FIRST;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private known = false;
+  private ended = false;
+  private left = 0; // when it let go of its connection, as nobody looked; 0: it has one
   private readonly server = new Server();
 
   async start(reader: Reader): Promise<void> {
     this.reader = reader;
     reader.link('connecting', 'Connecting…');
     await this.refresh();
+    whileConnected(() => this.resume(), () => this.rest());
+  }
+
+  private rest(): void {
+    if (this.ended) return;
+    this.events?.close();
+    clearTimeout(this.timer);
+    this.left = Date.now();
+  }
+
+  /** Goes on from what was heard last: the server has kept what came since, or says that it has not. */
+  private resume(): void {
+    if (!this.left) return;
+    const away = Date.now() - this.left;
+    this.left = 0;
+    if (this.known && away < AWAY_LONG) this.listen();
+    else void this.refresh();
+  }
+
+  private finish(): void {
+    this.events?.close();
+    this.ended = true;
+    this.reader.link('ended', 'The recording is complete.');
   }
 
   async refresh(): Promise<void> {
     this.events?.close();
+    clearTimeout(this.timer);
     try {
       const doc = decode(await this.server.bytes('api/snapshot'));
       this.sequence = doc.head.sequence;
       this.reader.whole(doc);
-      if (doc.head.meta.complete) this.reader.link('ended', 'The recording is complete.');
-      else this.listen();
+      this.known = true;
+      if (doc.head.meta.complete) this.finish();
+      else if (!this.left) this.listen();
     } catch (fault) {
       this.again(fault instanceof Error ? fault.message : 'no answer');
     }
@@ -160,6 +191,7 @@ export class LiveSource implements Source {
 
   /** The browser reconnects by itself with Last-Event-ID; when it gives up, this does. */
   private listen(): void {
+    this.events?.close();
     const events = new EventSource(this.server.address(`api/events?from=${this.sequence}`));
     this.events = events;
     events.onopen = () => {
@@ -168,10 +200,7 @@ export class LiveSource implements Source {
     };
     events.addEventListener('delta', (event) => this.take(event as MessageEvent<string>));
     events.addEventListener('reset', () => void this.refresh());
-    events.addEventListener('end', () => {
-      events.close();
-      this.reader.link('ended', 'The recording is complete.');
-    });
+    events.addEventListener('end', () => this.finish());
     events.onerror = () => {
       if (events.readyState === EventSource.CLOSED) this.again('the connection was closed');
       else this.reader.link('lost', 'The connection is lost; trying again…');
@@ -192,8 +221,9 @@ export class LiveSource implements Source {
 
   private again(why: string): void {
     this.events?.close();
+    if (this.left) return;
     this.reader.link('lost', `No connection: ${why}. Trying again…`);
-    setTimeout(() => void this.refresh(), this.retry);
+    this.timer = setTimeout(() => void this.refresh(), this.retry);
     this.retry = Math.min(this.retry * 2, RETRY_MOST);
   }
 }

@@ -23,6 +23,11 @@ const HEAP: Record<string, [string, string, string]> = {
   'heap:released': ['Freed by others', 'frees', 'Blocks that another thread freed than had allocated them'],
 };
 
+/** While processes run. */
+const NOW: typeof HEAP = {
+  'heap:live': ['Heap live now', 'blocks', 'Bytes that are allocated at this moment'],
+};
+
 /** Do counts belong to the function itself? A call is one of its callee, not of all callers above it. */
 export function countsItself(noun: string): boolean {
   return noun === 'calls';
@@ -74,7 +79,8 @@ export function valueKinds(r: Recording): ValueKind[] {
   for (const i of waits) time(events[i].name, waitLabel(events[i].name), [i], events[i].name);
   events.forEach((event, i) => {
     if (i === cpu || waits.includes(i) || !filled(i)) return;
-    const own = HEAP[event.name] ?? numbered(event.name) ?? OTHERS[event.name];
+    const running = r.head.meta.live && !r.head.meta.complete;
+    const own = (running ? NOW[event.name] : undefined) ?? HEAP[event.name] ?? numbered(event.name) ?? OTHERS[event.name];
     kinds.push({ id: event.name, label: own?.[0] ?? event.name, unit: event.unit, events: [i],
       group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: own?.[1] ?? 'samples',
       timed: timed.has(i), hint: own?.[2] ?? `The event ${event.name}` });

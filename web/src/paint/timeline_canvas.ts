@@ -7,6 +7,8 @@ import { firstEndAfter, type Boxes, type Intervals } from '../data/tracks.ts';
 import { Board } from './board.ts';
 import type { Palette } from './colours.ts';
 
+/** Of a process's curves, each drawn over the one before: resident memory and the heap in it. */
+export const CURVE_ALPHA = [0.28, 0.5];
 export const RULER = 26;
 export const STRIP = 16;
 export const BOX = 15;
@@ -217,7 +219,7 @@ export class TimelineCanvas extends Board {
       c.fillStyle = scene.ink.line;
       c.fillRect(x, 14, 1, 11);
       c.fillStyle = scene.ink.soft;
-      if (x < this.width - 40) c.fillText(moment(t, step), x + 4, 13);
+      if (x < this.width - 40) c.fillText(moment(t, step, this.to), x + 4, 13);
     }
     for (const mark of scene.marks) this.drawFlag(scene, this.x(mark.time));
   }
@@ -275,7 +277,7 @@ export class TimelineCanvas extends Board {
       if (x > this.width) break;
     }
     c.lineTo(Math.min(this.width + 2, this.x(track.to)), bottom);
-    c.globalAlpha = index ? 0.5 : 0.28;
+    c.globalAlpha = CURVE_ALPHA[Math.min(index, 1)];
     c.fillStyle = scene.ink.accent;
     c.fill();
     c.globalAlpha = 1;

@@ -73,8 +73,8 @@ function drawMarks(u: uPlot, marks: Mark[]): void {
 }
 
 /** A time of the axis. */
-function timeText(props: ChartProps, time: number, step: number): string {
-  if (props.dates === undefined) return moment(time, step);
+function timeText(props: ChartProps, time: number, step: number, last = time): string {
+  if (props.dates === undefined) return moment(time, step, last);
   const text = when(props.dates + time / 1e6); // 2026-11-16 13:30:51
   return step >= 20 * 3600e9 ? text.slice(0, 10) : text.slice(step >= 3600e9 ? 5 : 11, step < 60e9 ? 19 : 16);
 }
@@ -112,7 +112,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
     scales: { x: { time: false, range: () => [0, Math.max(props.extent, 1) / 1e9] },
       y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9)), ...(props.dates && { space: 90 }) },
+      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9, ticks[ticks.length - 1] * 1e9)), ...(props.dates && { space: 90 }) },
       { ...axis, size: 72, values: (_u, ticks) => marks(ticks.map(format)), space: 26, ...(props.unit === 'bytes' && { incrs: BINARY }) },
     ],
     series: [

@@ -71,7 +71,7 @@ function Search() {
   return (
     <label class="field search">
       <span class="field-label">Search</span>
-      <input ref={input} type="search" value={text} placeholder="function or /regular expression/" spellcheck={false}
+      <input ref={input} type="search" value={text} placeholder="name or regular expression" spellcheck={false}
         aria-describedby={broken ? 'search-note' : undefined}
         onInput={(e) => change(e.currentTarget.value)}
         onKeyDown={(e) => e.key === 'Escape' && (change(''), input.current?.blur())} />

@@ -41,6 +41,15 @@ export function Table<T>(props: {
       return sign * (x < y ? -1 : x > y ? 1 : 0);
     });
   }, [props.rows, sort, column?.id]);
+  const [at, setAt] = useState(0); // of the rows, the one that Tab comes to
+  const key = (e: KeyboardEvent, row: T) => {
+    const tr = e.currentTarget as HTMLElement;
+    const next = e.key === 'ArrowDown' ? tr.nextElementSibling : e.key === 'ArrowUp' ? tr.previousElementSibling : null;
+    if (e.target !== tr || (e.key !== 'Enter' && !next)) return;
+    e.preventDefault();
+    if (next) (next as HTMLElement).focus();
+    else props.open!(row);
+  };
   const choose = (c: Column<T>) =>
     setSort((s) => ({ id: c.id, up: s.id === c.id ? !s.up : !c.number }));
   return (
@@ -65,11 +74,12 @@ export function Table<T>(props: {
           </tr>
         </thead>
         <tbody>
-          {rows.slice(0, shown).map((row) => {
-            const key = props.keyOf(row);
+          {rows.slice(0, shown).map((row, i) => {
+            const id = props.keyOf(row);
+            const opens = props.open && { tabIndex: i === at ? 0 : -1, onClick: () => props.open!(row),
+              onFocus: () => setAt(i), onKeyDown: (e: KeyboardEvent) => key(e, row) };
             return (
-              <tr key={key} class={`${props.open ? 'opens' : ''} ${key === props.chosen ? 'chosen' : ''}`}
-                onClick={props.open ? () => props.open!(row) : undefined}>
+              <tr key={id} class={`${props.open ? 'opens' : ''} ${id === props.chosen ? 'chosen' : ''}`} {...opens}>
                 {props.columns.map((c) => (
                   <td key={c.id} data-column={c.id} data-value={c.number ? c.by?.(row) : undefined}
                     class={`${c.number ? 'number' : ''} ${c.class ?? ''}`}>{c.show(row)}</td>

@@ -37,6 +37,13 @@ const RATIOS: [string, string, string][] = [
   ['branch-misses', 'branches', 'Branch misses'],
 ];
 
+/** Of memory the sums that say something of a function; moments of it are looked at in the view of memory. */
+function hasColumn(k: ValueKind, all: ValueKind[]): boolean {
+  if (k.events.length !== 1) return false;
+  if (k.id === 'heap:peak') return !all.some((other) => other.id === 'heap:tree-peak');
+  return k.group !== 'Memory' || ['heap:allocated', 'heap:tree-peak', 'heap:live', 'heap:temporary'].includes(k.id);
+}
+
 /** CPU time, what was counted, memory, and what was waited for. */
 function order(k: ValueKind): number {
   return k.id === 'cpu' ? 0 : k.group === 'Events' ? 1 : k.group === 'Memory' ? 2 : 3;
@@ -44,8 +51,10 @@ function order(k: ValueKind): number {
 
 export function Counters() {
   version.value;
-  const [part, setPart] = useState<'self' | 'total'>('self');
-  const list = useMemo(() => kinds.value.filter((k) => k.events.length === 1).sort((a, b) => order(a) - order(b)), [kinds.value]);
+  const [asked, setPart] = useState<'self' | 'total' | null>(null);
+  const list = useMemo(() => kinds.value.filter((k, _, all) => hasColumn(k, all)).sort((a, b) => order(a) - order(b)), [kinds.value]);
+  // Memory is asked for deep below the functions that spend time: by self, no row would have both.
+  const part = asked ?? (list.some((k) => k.group === 'Memory') && list.length > 1 ? 'total' : 'self');
   const { range } = route.value;
   const mask = threadMask.value;
   const { rows, wholes } = useMemo(() => collect(list, range, mask), [kinds.value, range, mask]);
@@ -81,7 +90,7 @@ export function Counters() {
           choices={[{ id: 'self', label: 'Self', hint: 'In the function itself' }, { id: 'total', label: 'Total', hint: 'With everything that it called' }]} />
         <span class="faint">{list.length === 1
           ? <>One event was recorded; <code class="mono">sonde run -e cpu,page-faults,cache-misses</code> records more, side by side.</>
-          : 'Each column is an event; bars are shares of its whole.'}</span>
+          : part === 'total' ? 'Each column is an event, with everything that a function called; bars are shares of its whole.' : 'Each column is an event, in the function itself; bars are shares of its whole.'}</span>
       </div>
       <Table caption="Events by function" rows={shown} keyOf={(row) => row.symbol} sort={list[0].id} columns={columns}
         open={(row) => openSymbol(row.symbol)} empty="No function has such a name." />

@@ -30,11 +30,11 @@ export function Flame() {
           <Segments label="Direction" chosen={shape} choose={(x) => go({ shape: x }, true)}
             choices={[{ id: 'icicle', label: 'Icicle', hint: 'Callers above' }, { id: 'flame', label: 'Flame', hint: 'Callers below' }]} />
         )}
-        {(tab === 'graph' || tab === 'sandwich') && !comparison.value && (
+        {(tab === 'sandwich' || (tab === 'graph' && !comparison.value)) && (
           <Segments label="Colour" chosen={colour} choose={(c) => go({ colour: c }, true)}
             choices={[{ id: 'kind', label: 'Kind', hint: 'Colour by kind of code' }, { id: 'module', label: 'Module', hint: 'Colour by module' }]} />
         )}
-        {(tab === 'graph' || tab === 'sandwich') && <Legend />}
+        {tab === 'sandwich' ? <CodeLegend /> : tab === 'graph' && (comparison.value ? <ChangeLegend /> : <CodeLegend />)}
         <SearchSum />
       </div>
       {!s || (!s.value && !comparison.value?.before.value) ? (
@@ -94,10 +94,6 @@ function SearchSum() {
   }, [found, s]);
   if (hit === null || !s) return null;
   return <output class="search-sum">found {percent(hit, s.value)} · {formatValue(hit, kind.value!.unit)}</output>;
-}
-
-function Legend() {
-  return comparison.value ? <ChangeLegend /> : <CodeLegend />;
 }
 
 function ChangeLegend() {
@@ -232,11 +228,11 @@ export function orDash(v: number, unit: string) {
 
 function columns(whole: number, unit: string, noun: string, before: Map<number, FunctionRow> | null): Column<FunctionRow>[] {
   const out: Column<FunctionRow>[] = [
-    { id: 'self', heading: 'Self', hint: 'Spent in the function itself', number: true, by: (f) => f.self,
+    { id: 'self', heading: 'Self', hint: 'Spent in the function itself', number: true, by: (f) => f.self, class: before ? '' : 'roomy-only',
       show: (f) => orDash(f.self, unit) },
     { id: 'self_percent', heading: 'Self %', number: true, by: (f) => f.self, class: 'bar',
       show: (f) => <Share part={f.self} whole={whole}>{percent(f.self, whole)}</Share> },
-    { id: 'total', heading: 'Total', hint: 'With everything that it called', number: true, by: (f) => f.total,
+    { id: 'total', heading: 'Total', hint: 'With everything that it called', number: true, by: (f) => f.total, class: 'roomy-only',
       show: (f) => formatValue(f.total, unit) },
     { id: 'total_percent', heading: 'Total %', number: true, by: (f) => f.total, class: 'bar',
       show: (f) => <Share part={f.total} whole={whole} tone="soft">{percent(f.total, whole)}</Share> },
@@ -244,7 +240,7 @@ function columns(whole: number, unit: string, noun: string, before: Map<number, 
   if (before) {
     const was = (f: FunctionRow) => before.get(f.symbol)?.self ?? 0;
     out.splice(1, 3,
-      { id: 'before', heading: 'Before', number: true, by: was, show: (f) => formatValue(was(f), unit) },
+      { id: 'before', heading: 'Before', number: true, by: was, show: (f) => orDash(was(f), unit) },
       { id: 'change', heading: 'Change', number: true, by: (f) => f.self - was(f),
         show: (f) => <span class={f.self > was(f) ? 'worse' : f.self < was(f) ? 'better' : ''}>{change(f.self - was(f), unit)}</span> },
       out[2]);
@@ -307,12 +303,12 @@ function Sandwich() {
           <>
             <header class="sandwich-head">
               <h2 title={row.name}><FunctionName symbol={row.symbol} name={row.name} /></h2>
+              <button type="button" onClick={() => go({ tab: 'lines', symbol: at })}>Lines</button>
               <p>
                 self <strong>{formatValue(row.self, k.unit)}</strong> {percent(row.self, s.value)} · total{' '}
                 <strong>{formatValue(row.total, k.unit)}</strong> {percent(row.total, s.value)}
                 {k.noun ? ` · ${plural(countsItself(k.noun) ? row.selfCount : row.totalCount, k.noun.replace(/s$/, ''), k.noun)}` : ''}
-                {recording.value!.placeOf(at) ? ` · ${recording.value!.placeOf(at)}` : ''}
-                {' '}<button type="button" onClick={() => go({ tab: 'lines', symbol: at })}>Lines</button>
+                {recording.value!.placeOf(at) && <> · <Place text={recording.value!.placeOf(at)} /></>}
               </p>
             </header>
             <Half title="Callers" of={up} upwards={true} />

@@ -81,8 +81,8 @@ function Sites(props: { id: string }) {
         <FunctionName symbol={s.symbol} name={s.name} />
         <span class="site-callers">{callersText(tree, s.node, 5) && `← ${callersText(tree, s.node, 5)}`}</span>
       </span>) },
-    { id: 'place', heading: 'Source', by: (s) => s.place, class: 'wide-only', show: (s) => <Place text={s.place} /> },
   ];
+  if (rows.some((s) => s.place)) columns.push({ id: 'place', heading: 'Source', by: (s) => s.place, class: 'wide-only', show: (s) => <Place text={s.place} /> });
   return <Table caption={k.label} rows={rows} keyOf={(s) => `${s.symbol}:${s.place}`} sort="bytes" columns={columns}
     open={(s) => (go({ value: props.id }, true), openSymbol(s.symbol))} rowsFirst={40} empty="Nothing of this in what is chosen." />;
 }
@@ -95,8 +95,8 @@ export function StackTable(props: { caption: string; rows: TableRow[]; whole: nu
     { id: 'share', heading: 'Share', number: true, by: size, class: 'bar', show: (s) => <Share part={size(s)} whole={props.whole}>{percent(size(s), props.whole)}</Share> },
     { id: 'count', heading: props.noun, number: true, by: (s) => Number(s.count), show: (s) => count(Number(s.count ?? 0)) },
     { id: 'stack', heading: 'Stack', class: 'fill mono', show: (s) => <span title={String(s.whole_stack ?? s.stack)}>{String(s.stack)}</span> },
-    { id: 'place', heading: 'Source', class: 'wide-only', show: (s) => <Place text={String(s.place ?? '')} /> },
   ];
+  if (props.rows.some((s) => s.place)) columns.push({ id: 'place', heading: 'Source', class: 'wide-only', show: (s) => <Place text={String(s.place ?? '')} /> });
   return <Table caption={props.caption} rows={props.rows} keyOf={(s) => `${s.whole_stack ?? s.stack} ${s.place ?? ''}`} sort="bytes" columns={columns} rowsFirst={40} empty={props.empty} />;
 }
 

@@ -62,19 +62,19 @@ export function Lines() {
   const rows = only >= 0 ? between(found, text) : found;
   const written = rows.some((l) => text(l.file, l.line) !== undefined);
   const cells: Column<LineRow>[] = [
-    { id: 'self', heading: 'Self', number: true, by: (l) => l.self, show: (l) => orDash(l.self, k.unit) },
+    { id: 'self', heading: 'Self', number: true, by: (l) => l.self, class: 'roomy-only', show: (l) => orDash(l.self, k.unit) },
     { id: 'self_percent', heading: 'Self %', number: true, by: (l) => l.self, class: 'bar',
       show: (l) => (l.self ? <Share part={l.self} whole={s.value}>{percent(l.self, s.value)}</Share> : '') },
-    { id: 'total', heading: 'Total', number: true, by: (l) => l.total, show: (l) => (l.total ? formatValue(l.total, k.unit) : '') },
+    { id: 'total', heading: 'Total', number: true, by: (l) => l.total, class: 'roomy-only', show: (l) => (l.total ? formatValue(l.total, k.unit) : '') },
     { id: 'line', heading: 'Line', by: (l) => `${l.file}:${String(l.line).padStart(8, '0')}`, class: 'line',
       show: (l) => <Place text={`${l.file}:${l.line}`} /> },
   ];
   if (written)
-    cells.push({ id: 'source', heading: 'Source', class: 'fill source', show: (l) => <code>{text(l.file, l.line) ?? ''}</code> });
+    cells.push({ id: 'source', heading: 'Source', class: 'fill source', show: (l) => <code>{(only < 0 ? text(l.file, l.line)?.trimStart() : text(l.file, l.line)) ?? ''}</code> });
   if (only < 0) {
     cells.push({ id: 'function', heading: 'Function', by: (l) => r.symbolText(l.symbol), class: written ? 'some-fill' : 'fill',
       show: (l) => <FunctionName symbol={l.symbol} name={r.symbolText(l.symbol)} /> });
-    cells.push({ id: 'file', heading: 'File', by: (l) => l.file, class: 'wide-only module', show: (l) => <span title={l.file}>{l.file}</span> });
+    cells.push({ id: 'file', heading: 'File', by: (l) => l.file, class: 'wider-only module', show: (l) => <span class="tail" title={l.file}><bdi>{l.file}</bdi></span> });
   }
   return (
     <>

@@ -7,7 +7,7 @@ import type { Curve, Recording } from '../data/recording.ts';
 import { addCurves, closedCurves, resample, unionTimes } from '../data/series.ts';
 import { lineColour } from '../paint/colours.ts';
 import { go, route } from '../route.ts';
-import { duration, kinds, recording, version } from '../store.ts';
+import { duration, kinds, recording, threadMask, version } from '../store.ts';
 import { Chart, type Line, type Mark } from '../ui/chart.tsx';
 import { Card, Empty, Fact } from '../ui/parts.tsx';
 import { rowsOf, useReady } from '../ui/ready.ts';
@@ -75,28 +75,58 @@ function liveNow(r: Recording): number {
     (!processes.length || processes.includes(c.process))).reduce((a, c) => a + (c.values[c.values.length - 1] ?? 0), 0);
 }
 
+/** How often and how much of an event, of the threads that are chosen. */
+function amount(r: Recording, name: string): { count: number; value: number } {
+  const event = r.head.events.findIndex((e) => e.name === name);
+  const mask = threadMask.value;
+  const rows = (r.head.sums ?? []).filter(([e, thread]) => e === event && (!mask || mask[thread]));
+  return { count: rows.reduce((a, row) => a + row[2], 0), value: rows.reduce((a, row) => a + row[3], 0) };
+}
+
+/** The highest that each chosen process was, one after the other: they need not have been so together. */
+function ownPeaks(r: Recording): number {
+  const { processes } = route.value;
+  return r.curves.filter((c) => c.name === 'heap' && c.thread < 0 && processes.includes(c.process))
+    .reduce((a, c) => a + c.values.reduce((most, v) => Math.max(most, v), 0), 0);
+}
+
+function PeakFact(props: { live: number; running: boolean }) {
+  const r = recording.value!;
+  const peaks = usePeaks();
+  const { processes } = route.value;
+  if (processes.length) {
+    const heads = r.head.heaps.filter((h) => processes.includes(h.process));
+    const own = Math.max(ownPeaks(r), heads.reduce((a, h) => a + h.peak, 0));
+    return own ? <Fact label="Peak" value={bytes(own)} note={processes.length > 1 ? 'of each chosen process, added up' : 'of the chosen process'} /> : null;
+  }
+  // Peaks are asked for now and then; what is held at this moment may be more already.
+  const peak = peaks.reduce((a, p) => (p.value > a.value ? p : a), { value: 0, time: 0 });
+  const rising = props.running && props.live > peak.value;
+  if (!peak.value && !rising) return null;
+  return <Fact label="Peak of the tree" value={bytes(rising ? props.live : peak.value)} note={rising ? 'now' : `after ${moment(peak.time, 1e6)}`} />;
+}
+
 function Totals() {
   const r = recording.value!;
-  const heads = r.head.heaps.filter((h) => !route.value.processes.length || route.value.processes.includes(h.process));
+  const { processes } = route.value;
+  const heads = r.head.heaps.filter((h) => !processes.length || processes.includes(h.process));
   const add = (f: (h: (typeof heads)[number]) => number) => heads.reduce((a, h) => a + f(h), 0);
   const leaks = useReady('leaks')?.sections.leaks?.facts;
-  const peaks = usePeaks();
-  const highest = peaks.reduce((a, p) => Math.max(a, p.value), 0);
-  const temporary = r.head.events.find((e) => e.name === 'heap:temporary');
-  const allocated = r.head.events.find((e) => e.name === 'heap:allocated');
+  const temporary = amount(r, 'heap:temporary');
+  const allocated = amount(r, 'heap:allocated');
   const running = r.head.meta.live && !r.head.meta.complete;
   const live = running ? liveNow(r) : add((h) => h.live);
-  if (!heads.length && !(running && allocated)) return null;
+  if (!heads.length && !(running && allocated.count)) return null;
   return (
     <dl class="facts">
-      {highest > 0 && <Fact label="Peak of the tree" value={bytes(highest)} note={`after ${moment(peaks.find((p) => p.value === highest)!.time, 1e6)}`} />}
+      <PeakFact live={live} running={running} />
       <Fact label={running ? 'Live now' : 'Live at the end'} value={bytes(live)}
-        note={running ? 'by all that run' : heads.length > 1 ? 'each process at its own end' : plural(add((h) => h.live_blocks), 'block')} />
-      {leaks && <Fact label="Not freed" value={bytes(Number(leaks.leaked ?? 0))} note="by processes that ended in order" />}
-      <Fact label="Allocations" value={count(running ? (allocated?.samples ?? 0) : add((h) => h.allocations))} note={allocated ? `${bytes(allocated.value)} in all` : undefined}
+        note={running ? (processes.length ? 'by what is chosen' : 'by all that run') : heads.length > 1 ? 'each process at its own end' : plural(add((h) => h.live_blocks), 'block')} />
+      {leaks && <Fact label="Not freed" value={bytes(Number(leaks.leaked ?? 0))} note={processes.length ? 'by all processes that ended in order' : 'by processes that ended in order'} />}
+      <Fact label="Allocations" value={count(running ? allocated.count : add((h) => h.allocations))} note={allocated.value ? `${bytes(allocated.value)} in all` : undefined}
         tone={add((h) => h.lost) ? 'warn' : undefined} />
-      {temporary && allocated && allocated.samples > 0 && (
-        <Fact label="Temporary" value={percent(temporary.samples, allocated.samples)} note="of allocations, freed at once" />
+      {allocated.count > 0 && temporary.count > 0 && (
+        <Fact label="Temporary" value={percent(temporary.count, allocated.count)} note="of allocations, freed at once" />
       )}
     </dl>
   );

@@ -1,7 +1,7 @@
 // Overview: what ran, its process tree, curves over time, where time went, and what it cost.
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { bytes, count, duration as formatDuration, moment, percent, plural, value as formatValue, when } from '../data/format.ts';
+import { bytes, capital, count, duration as formatDuration, moment, percent, plural, value as formatValue, when } from '../data/format.ts';
 import { family, howItEnded, type ProcessRow } from '../data/family.ts';
 import type { Curve as Series, Recording } from '../data/recording.ts';
 import { addCurves, closedCurves, rates, usage } from '../data/series.ts';
@@ -56,19 +56,19 @@ function Facts() {
   const cost = head.cost.collector_cpu + head.cost.target_extra;
   return (
     <dl class="facts">
+      {narrowed && sums.value && k && (
+        <Fact label={`${k.label} of what is chosen`} value={formatValue(sums.value.value, k.unit)} note={cpu && k === cpu ? `${percent(sums.value.value, total)} of all` : 'with the filters above'} />
+      )}
       <Fact label={head.meta.live && !head.meta.complete ? 'Recording for' : 'Duration'} value={formatDuration(head.meta.duration)}
         note={head.meta.date ? when(head.meta.date) : undefined} />
       {cpu && <Fact label="CPU time" value={formatDuration(total)}
-        note={head.meta.duration ? `${(total / head.meta.duration).toFixed(2)} CPUs on average` : undefined} />}
+        note={head.meta.duration ? `${(total / head.meta.duration).toFixed(2)} CPUs busy` : undefined} />}
       <Fact label="Processes" value={count(head.processes.length)} note={plural(head.threads.length, 'thread')} />
       {heap > 0 && <Fact label="Heap peak" value={bytes(heap)} note="all processes together" />}
       {rss > 0 && <Fact label="Peak RSS" value={bytes(rss)} note={curved ? 'all processes together' : 'of the largest process'} />}
       <Fact label="Samples" value={count(samples)} tone={head.lost ? 'warn' : undefined}
         note={head.lost ? `${count(head.lost)} lost` : 'none lost'} />
       {cost > 0 && head.meta.duration > 0 && <Fact label="Profiler" value={percent(cost, head.meta.duration)} note="of one CPU" />}
-      {narrowed && sums.value && k && (
-        <Fact label={`Chosen ${k.label}`} value={formatValue(sums.value.value, k.unit)} note="with the filters above" />
-      )}
     </dl>
   );
 }
@@ -113,7 +113,7 @@ function panels(r: Recording, mask: Uint8Array | null, night: boolean): Panel[] 
   const cpu = kinds.value.find((k) => k.id === 'cpu' && k.timed);
   if (cpu) {
     const u = usage(r, cpu.events, mask);
-    out.push({ title: 'CPUs busy', first: true, unit: 'count', times: u.times, format: (v) => (v >= 10 ? v.toFixed(0) : v.toFixed(1)),
+    out.push({ title: 'CPUs busy', first: true, unit: 'count', times: u.times, format: (v) => String(Number(v.toFixed(v >= 10 ? 0 : 2))),
       lines: [{ label: 'CPUs busy', values: u.values, colour: lineColour(0, night), fill: true }] });
   }
   const chosen = (c: Series) => c.thread < 0 && (!mask || r.head.threads.some((t, i) => t.process === c.process && mask[i]));
@@ -184,10 +184,13 @@ function MoreCurves(props: { all: Panel[] }) {
 function Curves(props: { all: Panel[] }) {
   const { all } = props;
   if (all.length && !all.some((p) => p.first)) return null;
+  const held = recording.value!.head.events.some((e) => e.samples > 0);
   if (!all.length)
     return (
       <Card title="Over time">
-        <Empty title="No times in this recording">It holds sums only, so there is nothing to draw over time.</Empty>
+        {held
+          ? <Empty title="No times in this recording">It holds sums only, so there is nothing to draw over time.</Empty>
+          : <Empty title="No samples were taken">What ran used too little CPU time for that, or sampling was not possible: a higher <code class="mono">--rate</code> meets shorter programs.</Empty>}
       </Card>
     );
   return (
@@ -230,7 +233,7 @@ function Processes() {
               <th scope="col" class="number">{k?.label ?? 'Value'}</th>
               <th scope="col" class="number bar">Share</th>
               {rss && <th scope="col" class="number" title={live ? 'Resident memory now' : 'The most resident memory'}>{live ? 'RSS' : 'Peak RSS'}</th>}
-              {heap && <th scope="col" class="number">Heap peak</th>}
+              {heap && <th scope="col" class="number wide-only">Heap peak</th>}
               {heap && <th scope="col" class="number">Live</th>}
               <th scope="col" class="wide-only life-head">Life</th>
               <th scope="col">{live ? 'State' : 'End'}</th>
@@ -285,17 +288,18 @@ function ProcessLines(props: { row: ProcessRow; whole: number; heap: boolean; rs
         <td class="number" data-column="self" data-value={row.self}>{formatValue(row.self, k?.unit ?? 'count')}</td>
         <td class="number bar"><Share part={row.self} whole={props.whole}>{percent(row.self, props.whole)}</Share></td>
         {props.rss && <td class="number" data-column="rss">{rssOf(row) ? bytes(rssOf(row)) : '–'}</td>}
-        {props.heap && <td class="number">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
+        {props.heap && <td class="number wide-only">{row.hasHeap ? bytes(row.heapPeak) : '–'}</td>}
         {props.heap && <td class="number" data-column="live">{row.hasHeap ? bytes(row.heapLive) : '–'}</td>}
         <td class="wide-only"><span class="life" aria-hidden="true"><span style={{ left: `${from}%`, width: `${Math.max(1, to - from)}%` }} /></span></td>
         <td><span class={`state ${p.signal || (p.status ?? 0) !== 0 ? 'bad' : p.ended || !r.head.meta.live ? '' : 'on'}`}>{ended}</span></td>
       </tr>
-      {props.open && row.threads.map((thread) => <ThreadLine key={thread} thread={thread} depth={row.depth} heap={props.heap} rss={props.rss} />)}
+      {props.open && row.threads.map((thread, i) =>
+        <ThreadLine key={thread} thread={thread} part={row.parts[i]} whole={props.whole} depth={row.depth} heap={props.heap} rss={props.rss} />)}
     </>
   );
 }
 
-function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: boolean }) {
+function ThreadLine(props: { thread: number; part: number; whole: number; depth: number; heap: boolean; rss: boolean }) {
   const r = recording.value!;
   const t = r.head.threads[props.thread];
   const chosen = route.value.threads.includes(props.thread);
@@ -309,10 +313,10 @@ function ThreadLine(props: { thread: number; depth: number; heap: boolean; rss: 
           </button>
         </span>
       </td>
-      <td class="number">{t.cpu ? formatDuration(t.cpu) : ''}</td>
-      <td class="bar faint">{t.cpu ? 'CPU by the kernel' : ''}</td>
+      <td class="number" title={t.cpu ? `${formatDuration(t.cpu)} of CPU time by the kernel's count` : undefined}>{formatValue(props.part, kind.value?.unit ?? 'count')}</td>
+      <td class="number bar"><Share part={props.part} whole={props.whole} tone="soft">{percent(props.part, props.whole)}</Share></td>
       {props.rss && <td />}
-      {props.heap && <td />}
+      {props.heap && <td class="wide-only" />}
       {props.heap && <td />}
       <td class="wide-only" />
       <td />
@@ -358,11 +362,11 @@ function Accounting() {
   const { head } = recording.value!;
   const lost = (event: number) => head.losses.filter((l) => l.event === event).reduce((a, l) => a + l.count, 0);
   const why = [...new Set(head.losses.filter((l) => l.count).map((l) => l.reason))].join(', ');
-  const events = head.events.map((e, i) => ({ e, i })).filter(({ e }) => e.samples && (!e.name.startsWith('heap:') || e.name === 'heap:allocated'));
+  const events = head.events.map((e, i) => ({ e, i })).filter(({ e, i }) => (e.samples || lost(i)) && (!e.name.startsWith('heap:') || e.name === 'heap:allocated'));
   const stacks = head.cost.stacks_whole + head.cost.stacks_cut;
   return (
     <Card title="Accounting">
-      <table class="accounting">
+      {events.length > 0 && <table class="accounting">
         <caption class="hidden">What was generated, recorded and lost</caption>
         <thead>
           <tr><th scope="col" class="fill">Event</th><th scope="col" class="number">Generated</th><th scope="col" class="number">Recorded</th><th scope="col" class="number">Lost</th></tr>
@@ -377,7 +381,7 @@ function Accounting() {
             </tr>
           ))}
         </tbody>
-      </table>
+      </table>}
       <dl class="cost">
         {why && <><dt>Lost because</dt><dd>{why}</dd></>}
         {stacks > 0 && <><dt>Stacks cut short</dt><dd>{count(head.cost.stacks_cut)} of {count(stacks)}</dd></>}
@@ -392,6 +396,8 @@ function Accounting() {
 
 /** Facts that other parts of the page tell. */
 const TOLD = new Set(['start', 'wall_start', 'command', 'heap_tree_peak', 'heap_tree_peak_time', 'status']);
+
+const NAMES: Record<string, string> = { rate: 'Rate asked for, in Hz', cpus: 'CPUs', mode: 'Made by' };
 
 function Notes() {
   version.value;
@@ -411,7 +417,7 @@ function Notes() {
         </ul>
       )}
       <dl class="cost">
-        {facts.map(([key, text]) => <><dt>{key.replace(/_/g, ' ')}</dt><dd title={text}>{text}</dd></>)}
+        {facts.map(([key, text]) => <><dt>{NAMES[key] ?? capital(key.replace(/_/g, ' '))}</dt><dd title={text}>{text}</dd></>)}
       </dl>
     </Card>
   );

@@ -8,7 +8,7 @@ import type { Recording } from '../data/recording.ts';
 import { chart, intervals, type ChartLevel, type Intervals } from '../data/tracks.ts';
 import { waitLabel } from '../data/values.ts';
 import { Painter, palette } from '../paint/colours.ts';
-import { BOX, ROOM, STRIP, type Meaning, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
+import { BOX, CURVE_ALPHA, ROOM, STRIP, type Meaning, type TimelineScene, type Track } from '../paint/timeline_canvas.ts';
 import { go, route } from '../route.ts';
 import { choice, duration, held, pattern, recording, source, threadMask, version } from '../store.ts';
 import { Empty, Swatch } from '../ui/parts.tsx';
@@ -120,9 +120,10 @@ export function Timeline() {
   const lists = useMemo(() => intervals(r), [r, version.value]);
   const spanned = r.head.spans?.threads ?? [];
   const first = useMemo(() => {
-    const busiest = [...lists.entries()].sort((a, b) => b[1].length - a[1].length).map(([id]) => id);
-    return new Set([...busiest.slice(0, OPEN_AT_FIRST), ...spanned.slice(0, OPEN_AT_FIRST)]);
-  }, [r, spanned.length > 0]);
+    const shown = (id: number) => !mask || mask[id];
+    const busiest = [...lists.entries()].sort((a, b) => b[1].length - a[1].length).map(([id]) => id).filter(shown);
+    return new Set([...busiest.slice(0, OPEN_AT_FIRST), ...spanned.filter(shown).slice(0, OPEN_AT_FIRST)]);
+  }, [r, spanned.length > 0, lists.size > 0, route.value.processes.join(), route.value.threads.join()]);
   const [chosen, setOpen] = useState<Set<number> | null>(null);
   const open = chosen ?? first;
   const [depths, setDepths] = useState(new Map<number, number>());
@@ -142,6 +143,8 @@ export function Timeline() {
     for (const list of lists.values()) for (const e of list.event) used.add(e);
     return [...used].map((e) => r.head.events[e].name);
   }, [lists]);
+  const curved = useMemo(() => (['rss', 'heap'] as const).filter((name) => r.curves.some((c) => c.name === name && c.thread < 0))
+    .map((name) => (name === 'rss' ? 'Resident memory' : 'Heap')), [version.value]);
   if (!r.head.processes.length) return <div class="view"><Empty title="Nothing ran">The recording holds no processes.</Empty></div>;
   const all = () => new Set([...lists.keys(), ...spanned]);
   return (
@@ -153,9 +156,10 @@ export function Timeline() {
           onClick={() => go({ range: route.value.zoom!.map((z) => z * scene.extent) as [number, number] })}>Choose this time</button>
         <span class="keys faint"><kbd>W</kbd><kbd>S</kbd> or <kbd>Ctrl</kbd>+<kbd>wheel</kbd> zoom <kbd>A</kbd><kbd>D</kbd> move <kbd>arrows</kbd> from box to box <kbd>drag</kbd> the ruler to choose a time</span>
       </div>
-      {states.length > 0 && (
+      {(states.length > 0 || curved.length > 0) && (
         <div class="legend">
           {states.map((name) => <Swatch key={name} fill={stateColour(name, night)} text={stateName(name)} />)}
+          {curved.map((name, i) => <Swatch key={name} fill={`color-mix(in srgb, var(--accent) ${i ? 100 * (1 - (1 - CURVE_ALPHA[0]) * (1 - CURVE_ALPHA[1])) : 100 * CURVE_ALPHA[0]}%, transparent)`} text={name} />)}
         </div>
       )}
       <SpanNote />
