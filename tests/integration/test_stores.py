@@ -41,7 +41,7 @@ def test_suite(engine, built):
     done = run([built("tests/unit/store/test_store")], timeout=240,
                env={**os.environ, "SONDE_STORE": engine.url})
     assert done.status == 0, done
-    assert "15 test(s) run" in done.stdout + done.stderr
+    assert "17 test(s) run" in done.stdout + done.stderr
 
 
 def test_migrate_and_show(engine, serve, sonde, tmp_path):
