@@ -207,6 +207,7 @@ struct serving {
     struct jobs jobs;
     struct shelf *shelf;
     struct access *access;
+    bool guarded; /* there were tokens once */
     struct event *signals[2];
     const char **hosts; /* as long as the server lives */
 };
@@ -237,10 +238,14 @@ static void log_request(void *context, const struct http_entry *e)
         access_log_to_fd(&s->log, e);
 }
 
+/* From the first token on, also if it is made while the server runs, nobody comes in without. */
 static enum http_role check(void *context, const char *token)
 {
     struct serving *s = context;
-    return access_check(s->access, token);
+    s->guarded = s->guarded || access_any(s->access);
+    if (!s->guarded)
+        return HTTP_ROLE_ADMIN;
+    return token ? access_check(s->access, token) : HTTP_ROLE_NONE;
 }
 
 static bool is_loopback(const char *address)
@@ -314,7 +319,7 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
                                .connections_max = (unsigned)o->connections,
                                .rate = (unsigned)o->rate,
                                .threads = (unsigned)o->threads,
-                               .check = access_any(s->access) ? check : NULL,
+                               .check = check,
                                .log = log_request,
                                .context = s};
     int rc = http_server_new(&how, base, &s->server, err);
@@ -322,6 +327,7 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
         return rc;
     s->jobs.server = s->server;
     s->jobs.recall = recall_new(ANSWERS_MAX);
+    s->jobs.applications = applications_new();
     s->jobs.base = base;
     s->jobs.stream = stream_new(s->server, &(struct stream_options){.plain = true});
     ledger_listen(s->jobs.ledger, jobs_added, &s->jobs);
@@ -392,6 +398,7 @@ static int serve(struct invocation *inv, const char *folder)
     shelf_free(s.shelf);
     ledger_free(s.jobs.ledger);
     recall_free(s.jobs.recall);
+    applications_free(s.jobs.applications);
     free(s.hosts);
     access_free(s.access);
     free(tokens);

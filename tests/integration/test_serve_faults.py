@@ -287,6 +287,22 @@ def test_s10_s11_tokens(serve, sonde, tmp_path):
         assert token not in server.output
 
 
+def test_s10_first_token_of_a_running_server(serve, sonde):
+    """From the first token on nobody comes in without, also when the last one is taken away again."""
+    server = serve()
+    server.ask("/api/jobs", {"id": 2001})
+    words = ("--data", server.folder / "data")
+    token = sonde("serve", "token", "add", "--role", "write", "--name", "ci", *words).stdout.strip()
+    server.ask("/api/jobs", status=401)
+    server.token = token
+    server.ask("/api/jobs")
+    assert sonde("serve", "token", "remove", "ci", *words).status == 0
+    server.ask("/api/jobs", status=401)
+    server.token = None
+    server.ask("/api/jobs", status=401)
+    server.ask("/healthz")
+
+
 def test_beyond_loopback(sonde, tmp_path):
     bare = sonde("serve", "--bind", "0.0.0.0", "--port", 0, "--data", tmp_path / "d")
     assert bare.status == 2 and "token" in bare.stderr
