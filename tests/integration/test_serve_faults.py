@@ -303,6 +303,24 @@ def test_s10_first_token_of_a_running_server(serve, sonde):
     server.ask("/healthz")
 
 
+def test_s10_damaged_tokens_open_no_door(serve):
+    server = serve()
+    (server.folder / "data/tokens").write_text("what is this?\n")
+    server.ask("/api/jobs", status=401)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_tokens_belong_to_who_serves(sonde, tmp_path):
+    """Root makes them for a server that runs as another user, who must be able to read them."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    assert sonde("serve", "token", "add", "--role", "read", "--data", folder).status == 0
+    for name in ("tokens", "tokens.lock"):
+        made = (folder / name).stat()
+        assert (made.st_uid, made.st_gid, made.st_mode & 0o777) == (65534, 65534, 0o600), name
+
+
 def test_beyond_loopback(sonde, tmp_path):
     bare = sonde("serve", "--bind", "0.0.0.0", "--port", 0, "--data", tmp_path / "d")
     assert bare.status == 2 and "token" in bare.stderr

@@ -1,6 +1,7 @@
 """One suite for every store of jobs, on the real engines; what is of an engine's own after that."""
 
 import os
+import re
 import sqlite3
 import subprocess
 import threading
@@ -126,6 +127,8 @@ def test_s3_redis_away(serve, sonde, tmp_path):
         assert server.push(2001, "away3", {"f": 1})["duplicate"]
         assert server.value(2001, "f") == 1 + sent
         assert server.value(2002, "g") == 30_000_000
+        assert any(line.get("level") == "error" and "away" in line["message"] for line in server.log)
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", line["time"]) for line in server.log)
     finally:
         redis.kill()
 
