@@ -1,5 +1,6 @@
 """One suite for every store of jobs, on the real engines; what is of an engine's own after that."""
 
+import json
 import os
 import re
 import sqlite3
@@ -62,6 +63,38 @@ def test_migrate_and_show(engine, serve, sonde, tmp_path):
     assert second.push(2101, "part1", {"parse": 10})["duplicate"]
     assert second.value(2101, "parse") == 30
     second.ask("/api/jobs/2101", method="DELETE", status=204)
+
+
+def contents(server, job):
+    """All that a job holds, as its server tells it."""
+    data = bytes(range(256)) * 20
+    recording = server.ask(f"/api/jobs/{job}/recordings")["recordings"][0]
+    assert server.raw(f"/api/jobs/{job}/recordings/{recording['key']}")[2] == data
+    return {what: server.ask(f"/api/jobs/{job}/{what}") for what in ("profile", "bench", "recordings")} | {
+        "job": server.ask(f"/api/jobs/{job}"), "curve": server.ask(f"/api/jobs/{job}/curve?event=cpu"),
+        "stacks": server.raw(f"/api/jobs/{job}/profile?format=folded&event=cpu")[2]}
+
+
+def test_migrate_from_each_to_the_next(started_engine, serve, sonde, tmp_path):
+    """Around through every engine that is here and back into a file: it is all as it was."""
+    first = serve()
+    first.ask("/api/jobs", {"id": 2150, "info": "around ü"})
+    head = {"key": "one", "host": "h", "counts": [{"executable": "a", "function": "f", "events": {"cpu": 7, "x": 1}}],
+            "stacks": [{"executable": "a", "stack": "main;f", "events": {"cpu": 7}}],
+            "bench": [{"name": "b", "run": {"real": 0.5}}], "recording": {"name": "r.sonde", "size": 5120}}
+    first.ask("/api/jobs/2150/batches", json.dumps(head).encode() + b"\n" + bytes(range(256)) * 20)
+    before = contents(first, 2150)
+    first.kill(15)
+    urls = [f"sqlite:{first.folder}/data/jobs.db",
+            *(started_engine(name).url for name in ENGINES if not missing(name)), f"sqlite:{tmp_path}/back.db"]
+    for source, to in zip(urls, urls[1:]):
+        moved = sonde("serve", "migrate", source, to, timeout=120)
+        assert moved.status == 0, (source, to, moved)
+        server = serve(store=to)
+        after = contents(server, 2150)
+        assert after == before, (source, to)
+        assert server.push(2150, "one", {"f": 7})["duplicate"], (source, to)
+        server.kill(15)
 
 
 def test_two_servers_one_engine(engine, serve):
