@@ -5,13 +5,14 @@ import pathlib
 import random
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from engines import ENGINES, Serve, answers, missing
-from runs import wait_until
+from runs import run, wait_until
 
 ROUNDS = int(os.environ.get("SONDE_KILLS", "12"))  # `make soak` has 200
 
@@ -329,16 +330,23 @@ def test_beyond_loopback(sonde, tmp_path):
     assert plain.status == 2 and "--tls-cert" in plain.stderr
 
 
-def test_tls(serve, sonde, environment, tmp_path):
+def test_tls(serve, sonde, environment, root, tmp_path):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
                     "-keyout", tmp_path / "key", "-out", tmp_path / "crt"], check=True,
                    stderr=subprocess.DEVNULL)
     server = serve("--tls-cert", tmp_path / "crt", "--tls-key", tmp_path / "key")
     environment["SONDE_SERVER"] = f"https://localhost:{server.port}"
-    assert sonde("job", "list").status == 1  # nobody vouches for it
+    refused = sonde("job", "list")  # nobody vouches for it
+    assert refused.status == 1 and "SONDE_CA" in refused.stderr, refused
     environment["SONDE_CA"] = str(tmp_path / "crt")
     assert sonde("job", "create", "--id", "2001").stdout == "2001\n"
+    python = run([sys.executable, root / "examples/job_client.py"],
+                 env={**environment, "PYTHONPATH": str(root / "python")})
+    assert python.status == 0 and "parse" in python.stdout, python
+    subprocess.run(["gcc", "-I", root / "include", root / "examples/job_client.c", "-lcurl", "-o",
+                    tmp_path / "client"], check=True)
+    assert run([tmp_path / "client"], env=environment).status == 0
 
 
 def test_s12_s13_foreign_pages(serve):
