@@ -43,7 +43,7 @@ soak: all ## long trials: kills at any instant, and the tests of Python's own li
 		tests/integration/test_serve_faults.py -k killed
 	@SONDE_AWAY=60 SONDE_BUILD=$(BUILD) $(PYTHON) -m pytest -q --no-header -p no:cacheprovider \
 		tests/integration/test_stores.py -k away
-	@bench/jobs --build $(BUILD) --only pushes --seconds 600 --clients 500
+	@bench/jobs --build $(BUILD) --minutes 10
 
 bench: all ## measure every figure beside the peers'
 	@bench/all $(BUILD)

@@ -10,7 +10,7 @@
  *
  * What has gathered is sent as one batch with one key: when no answer came, send it again, it
  * counts once. Functions return 0 or more, or -1 with a sentence in sonde_client_error. A client
- * is for one thread at a time.
+ * is for one thread at a time. $SONDE_CA names a file of certificates to trust.
  */
 #ifndef SONDE_CLIENT_H
 #define SONDE_CLIENT_H
@@ -100,9 +100,12 @@ static inline int sonde_client_post(struct sonde_client *c, const char *path, co
 {
     char url[1200];
     long status = 0;
+    const char *ca = getenv("SONDE_CA");
     snprintf(url, sizeof url, "%s%s", c->url, path);
     c->answer_len = 0;
     curl_easy_reset(c->curl);
+    if (ca && *ca)
+        curl_easy_setopt(c->curl, CURLOPT_CAINFO, ca);
     curl_easy_setopt(c->curl, CURLOPT_URL, url);
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, c->headers);
     curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body);

@@ -16,6 +16,7 @@ import json
 import os
 import secrets
 import socket
+import ssl
 import time
 import urllib.error
 import urllib.parse
@@ -69,13 +70,16 @@ class Batch:
 
 
 class Client:
-    """The server at `url` ($SONDE_SERVER), with `token` ($SONDE_TOKEN)."""
+    """The server at `url` ($SONDE_SERVER), with `token` ($SONDE_TOKEN); `ca` ($SONDE_CA) is a file of
+    certificates to trust."""
 
-    def __init__(self, url=None, token=None, retries=5, timeout=30):
+    def __init__(self, url=None, token=None, retries=5, timeout=30, ca=None):
         self.url = (url or os.environ.get("SONDE_SERVER") or "http://127.0.0.1:10000").rstrip("/")
         self.token = token or os.environ.get("SONDE_TOKEN")
         self.retries = retries
         self.timeout = timeout
+        ca = ca or os.environ.get("SONDE_CA")
+        self._tls = ssl.create_default_context(cafile=ca) if ca else None
 
     def create(self, info="", id=None):
         """Makes a job and returns its number: `id` (2001 to 9999), or the next free one."""
@@ -127,7 +131,7 @@ class Client:
         if self.token:
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
-            with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+            with urllib.request.urlopen(request, timeout=self.timeout, context=self._tls) as answer:
                 return answer.read()
         except urllib.error.HTTPError as refused:
             raise ServerError(refused.code, _sentence(refused)) from None

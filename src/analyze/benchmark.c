@@ -85,10 +85,17 @@ static double mean_whole(const struct benchmark *b, size_t variant)
     return whole;
 }
 
+/* Between the quartiles: as the tests, which go by rank, it takes no notice of how far out the few
+ * runs are that something else disturbed. */
+static double spread(const double *values, size_t n)
+{
+    return statistics_quantile(values, n, 0.75) - statistics_quantile(values, n, 0.25);
+}
+
 static double variation(const double *values, size_t n)
 {
-    double mean = statistics_mean(values, n);
-    return mean > 0 ? statistics_deviation(values, n) / mean : INFINITY;
+    double median = statistics_median(values, n);
+    return median > 0 ? spread(values, n) / median : INFINITY;
 }
 
 static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
@@ -98,15 +105,25 @@ static bool is_worth_testing(const struct benchmark_series *f, size_t variant, d
     return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
 }
 
-/* What a function is compared with: all others of the same run that are not known to have changed.
- */
+/* What a function is compared with: others of the same run that are not known to have changed, all
+ * of them, or those that are large enough to be compared themselves. What the kernel does beside is
+ * mostly small, and on a busy machine it varies more than the program. */
+enum scope { SCOPE_ALL, SCOPE_LARGE, SCOPES };
+
 struct rest {
-    const bool *moved; /* by function: left out */
-    size_t without;    /* left out for trial; SIZE_MAX: none is */
-    double *total[2]; /* of those that have not moved, by run: in the first variant, in the other */
+    const bool *moved;        /* by function: left out */
+    size_t without;           /* left out for trial; SIZE_MAX: none is */
+    double *total[SCOPES][2]; /* by run: in the first variant, in the other */
 };
 
-static void rest_init(struct rest *r, const struct benchmark *b, size_t variant, const bool *moved)
+static void add_runs(const struct benchmark_series *f, size_t variant, double *total)
+{
+    for (size_t run = 0; run < f->values[variant].len; run++)
+        total[run] += f->values[variant].data[run];
+}
+
+static void rest_init(struct rest *r, const struct benchmark *b, size_t variant, double whole,
+                      const bool *moved)
 {
     *r = (struct rest){.moved = moved, .without = SIZE_MAX};
     for (size_t side = 0; side < 2; side++) {
@@ -114,17 +131,24 @@ static void rest_init(struct rest *r, const struct benchmark *b, size_t variant,
         for (size_t i = 0; i < b->functions.len; i++)
             runs = b->functions.data[i].values[of].len > runs ? b->functions.data[i].values[of].len
                                                               : runs;
-        r->total[side] = memory_array(runs + 1, sizeof *r->total[side]);
-        for (size_t i = 0; i < b->functions.len; i++)
-            for (size_t run = 0; !moved[i] && run < b->functions.data[i].values[of].len; run++)
-                r->total[side][run] += b->functions.data[i].values[of].data[run];
+        for (size_t scope = 0; scope < SCOPES; scope++)
+            r->total[scope][side] = memory_array(runs + 1, sizeof(double));
+        for (size_t i = 0; i < b->functions.len; i++) {
+            if (moved[i])
+                continue;
+            add_runs(&b->functions.data[i], of, r->total[SCOPE_ALL][side]);
+            if (is_worth_testing(&b->functions.data[i], variant, whole))
+                add_runs(&b->functions.data[i], of, r->total[SCOPE_LARGE][side]);
+        }
     }
 }
 
 static void rest_release(struct rest *r)
 {
-    free(r->total[0]);
-    free(r->total[1]);
+    for (size_t scope = 0; scope < SCOPES; scope++) {
+        free(r->total[scope][0]);
+        free(r->total[scope][1]);
+    }
 }
 
 /*
@@ -132,7 +156,7 @@ static void rest_release(struct rest *r)
  * machine's mood as it does itself. Its times as they are where there is little to compare with.
  */
 static double *against_rest(const struct benchmark *b, size_t function, size_t variant,
-                            const struct rest *r, double whole)
+                            const struct rest *r, enum scope scope, double whole)
 {
     size_t n = b->functions.data[function].values[variant].len;
     const double *own = b->functions.data[function].values[variant].data;
@@ -142,7 +166,7 @@ static double *against_rest(const struct benchmark *b, size_t function, size_t v
     double *ratio = memory_array(n + 1, sizeof *ratio);
     bool enough = true;
     for (size_t run = 0; run < n; run++) {
-        double others = r->total[variant != 0][run] - (r->moved[function] ? 0 : own[run]) -
+        double others = r->total[scope][variant != 0][run] - (r->moved[function] ? 0 : own[run]) -
                         (trial ? trial[run] : 0);
         enough &= others > whole * OTHERS_MIN;
         ratio[run] = own[run] / (others > 0 ? others : 1);
@@ -152,7 +176,7 @@ static double *against_rest(const struct benchmark *b, size_t function, size_t v
     return ratio;
 }
 
-/* The two samples to compare: whichever form is the steadier within both variants. */
+/* The two samples to compare. */
 struct pair {
     double *a, *b;
     size_t n, m;
@@ -164,19 +188,27 @@ static void pair_release(struct pair *p)
     free(p->b);
 }
 
-static struct pair steadier(const struct benchmark *b, size_t function, size_t variant,
-                            const struct rest *r, double whole)
+/* Whichever form is the steadiest within both variants; how far these are apart has no part in
+ * it. */
+static struct pair steadiest(const struct benchmark *b, size_t function, size_t variant,
+                             const struct rest *r, double whole)
 {
     const struct benchmark_series *f = &b->functions.data[function];
-    struct pair p = {.n = f->values[0].len, .m = f->values[variant].len};
-    p.a = against_rest(b, function, 0, r, whole);
-    p.b = against_rest(b, function, variant, r, whole);
-    double plain = variation(f->values[0].data, p.n) + variation(f->values[variant].data, p.m);
-    if (!(variation(p.a, p.n) + variation(p.b, p.m) < plain)) {
-        memcpy(p.a, f->values[0].data, p.n * sizeof *p.a);
-        memcpy(p.b, f->values[variant].data, p.m * sizeof *p.b);
+    struct pair best = {.n = f->values[0].len, .m = f->values[variant].len};
+    best.a = memory_dup(f->values[0].data, best.n * sizeof *best.a);
+    best.b = memory_dup(f->values[variant].data, best.m * sizeof *best.b);
+    double least = variation(best.a, best.n) + variation(best.b, best.m);
+    for (enum scope scope = 0; scope < SCOPES; scope++) {
+        struct pair p = best;
+        p.a = against_rest(b, function, 0, r, scope, whole);
+        p.b = against_rest(b, function, variant, r, scope, whole);
+        double varies = variation(p.a, p.n) + variation(p.b, p.m);
+        bool better = varies < least;
+        pair_release(better ? &best : &p);
+        best = better ? p : best;
+        least = better ? varies : least;
     }
-    return p;
+    return best;
 }
 
 static void test(const double *a, size_t n, const double *b, size_t m, struct benchmark_change *out)
@@ -191,9 +223,9 @@ static void test(const double *a, size_t n, const double *b, size_t m, struct be
 /* How far the two are apart, in their own spreads. */
 static double distance(const struct pair *p)
 {
-    double spread = statistics_deviation(p->a, p->n) + statistics_deviation(p->b, p->m);
+    double both = spread(p->a, p->n) + spread(p->b, p->m);
     double apart = fabs(statistics_median(p->a, p->n) - statistics_median(p->b, p->m));
-    return spread > 0 ? apart / spread : apart > 0 ? INFINITY : 0;
+    return both > 0 ? apart / both : apart > 0 ? INFINITY : 0;
 }
 
 /* Is any that has not moved too far from itself for chance? Bonferroni's bound will do here. */
@@ -205,7 +237,7 @@ static bool something_moved(const struct benchmark *b, size_t variant, const str
     for (size_t i = 0; i < b->functions.len; i++) {
         if (!is_worth_testing(&b->functions.data[i], variant, whole))
             continue;
-        struct pair one = steadier(b, i, variant, r, whole);
+        struct pair one = steadiest(b, i, variant, r, whole);
         double p = statistics_mann_whitney(one.a, one.n, one.b, one.m);
         least = !r->moved[i] && p < least ? p : least;
         tested++;
@@ -223,7 +255,7 @@ static double disagreement(const struct benchmark *b, size_t variant, const stru
         if (i == r->without || r->moved[i] ||
             !is_worth_testing(&b->functions.data[i], variant, whole))
             continue;
-        struct pair one = steadier(b, i, variant, r, whole);
+        struct pair one = steadiest(b, i, variant, r, whole);
         double far = distance(&one);
         sum += far * far;
         pair_release(&one);
@@ -242,7 +274,7 @@ static void find_moved(const struct benchmark *b, size_t variant, double whole, 
         struct rest r;
         size_t found = SIZE_MAX;
         double least = INFINITY;
-        rest_init(&r, b, variant, moved);
+        rest_init(&r, b, variant, whole, moved);
         bool some = something_moved(b, variant, &r, whole);
         for (size_t i = 0; some && i < b->functions.len; i++) {
             if (moved[i] || !is_worth_testing(&b->functions.data[i], variant, whole))
@@ -268,12 +300,12 @@ static void compare_functions(const struct benchmark *b, size_t variant,
     bool *moved = memory_array(b->functions.len + 1, sizeof *moved);
     struct rest r;
     find_moved(b, variant, whole, moved);
-    rest_init(&r, b, variant, moved);
+    rest_init(&r, b, variant, whole, moved);
     for (size_t i = 0; i < b->functions.len; i++) {
         out[i] = (struct benchmark_change){.change = NAN, .low = NAN, .high = NAN, .p = -1};
         if (!is_worth_testing(&b->functions.data[i], variant, whole))
             continue;
-        struct pair one = steadier(b, i, variant, &r, whole);
+        struct pair one = steadiest(b, i, variant, &r, whole);
         test(one.a, one.n, one.b, one.m, &out[i]);
         pair_release(&one);
     }

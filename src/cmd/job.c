@@ -222,7 +222,9 @@ const struct command command_job = {
         "9999 and a description.\n\n"
         "'create' prints the number. 'show' prints the job and its largest functions; with "
         "--profile "
-        "or --bench all of it, for people, as JSON, CSV or another tool's file.",
+        "or --bench all of it, for people, as JSON, CSV or another tool's file.\n\n"
+        "A server that wants a token gets that of $SONDE_TOKEN; $SONDE_CA names a file of "
+        "certificates to trust, for one whose own nobody else vouches for.",
     .options = options,
     .options_size = sizeof(struct job_options),
     .operands_min = 1,

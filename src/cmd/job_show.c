@@ -177,10 +177,10 @@ static void add_recordings(struct view *v, const json_t *recordings)
 {
     static const struct view_column columns[] = {
         {"size", "size", VIEW_BYTES},
-        {"time", "when", VIEW_DATE},
-        {"key", "key", VIEW_TEXT},
+        {"time", "when", VIEW_DATE, 90},
+        {"key", "key", VIEW_TEXT, .fill = true}, /* whole: --recording needs it */
         {"host", "host", VIEW_TEXT, 100},
-        {"name", "name", VIEW_TEXT, .fill = true},
+        {"name", "name", VIEW_TEXT},
     };
     struct view_section *s = view_add_table(v, "recordings", "Recordings", columns, 5);
     size_t i;
@@ -343,6 +343,9 @@ int job_show(struct invocation *inv, struct remote *r, unsigned id)
     if (o->profile + o->bench + o->recordings + (o->recording != NULL) > 1)
         return error_set(&inv->error, FAULT_USAGE,
                          "--profile, --bench, --recordings and --recording exclude each other");
+    if (format && !o->profile && !o->recording && strcmp(format, "json") && strcmp(format, "csv"))
+        return error_set(&inv->error, FAULT_USAGE,
+                         "'%s' goes with --profile; all else is json or csv", format);
     if (o->top && !o->event && o->profile)
         return error_set(&inv->error, FAULT_USAGE,
                          "--top needs an event to order by: name it with -e");

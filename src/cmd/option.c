@@ -125,6 +125,12 @@ static bool store(struct option_set *set, const struct option *o, const char *te
     return false;
 }
 
+/* As it is typed: without separators. */
+static void add_plain(struct text *out, uint64_t number)
+{
+    text_format(out, "%llu", (unsigned long long)number);
+}
+
 void option_describe(const struct option *o, struct text *out)
 {
     static const char *const kinds[] = {
@@ -152,7 +158,7 @@ void option_describe(const struct option *o, struct text *out)
     } else {
         void (*add)(struct text *, uint64_t) = o->kind == OPTION_DURATION ? quantity_add_duration
                                                : o->kind == OPTION_SIZE   ? quantity_add_size
-                                                                          : text_add_count;
+                                                                          : add_plain;
         if (o->min || o->max)
             add(&low, o->min);
         if (o->max)

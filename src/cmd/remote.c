@@ -158,9 +158,10 @@ static int unreachable(struct remote *r, CURLcode code, const char *why, struct 
     const char *words = code == CURLE_COULDNT_CONNECT && number ? strerror((int)number)
                         : *why                                  ? why
                                                                 : curl_easy_strerror(code);
-    return error_set(err, FAULT_SYSTEM,
-                     "cannot reach the server at %s: %s; is 'sonde serve' running there?", r->url,
-                     words);
+    return error_set(err, FAULT_SYSTEM, "cannot reach the server at %s: %s; %s", r->url, words,
+                     code == CURLE_PEER_FAILED_VERIFICATION
+                         ? "name a file with the certificate to trust in SONDE_CA"
+                         : "is 'sonde serve' running there?");
 }
 
 int remote_send(struct remote *r, const char *method, const char *path, const void *data,

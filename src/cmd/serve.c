@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/io.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "serve/access.h"
@@ -48,7 +47,7 @@ static const struct option options[] = {
     {"host", 0, OPTION_LIST_AT(struct serve_options, hosts), .placeholder = "NAME",
      .group = "Access",
      .help = "A name by which clients call this server; others are refused, but for addresses and "
-             "localhost. May be repeated."},
+             "localhost."},
     {"open", 0, OPTION_FLAG_AT(struct serve_options, open), .group = "Access",
      .help = "Listen beyond loopback without tokens or TLS all the same."},
     {"role", 0, OPTION_TEXT_AT(struct serve_options, role), .placeholder = "ROLE",
@@ -207,27 +206,22 @@ struct serving {
     struct jobs jobs;
     struct shelf *shelf;
     struct access *access;
+    bool guarded; /* there were tokens once */
     struct event *signals[2];
     const char **hosts; /* as long as the server lives */
+    struct text store;  /* URL */
 };
 
 static void say(void *context, const char *level, const char *text)
 {
     struct serving *s = context;
-    struct json j;
+    struct text line = TEXT_INIT;
     if (s->log < 0)
         return;
-    json_init(&j, NULL, NULL);
-    json_open_object(&j);
-    json_put_uint(&j, "ns", clock_wall());
-    json_put_string(&j, "level", level);
-    json_put_string(&j, "message", text);
-    json_end(&j);
-    json_finish(&j);
-    text_add_char(&j.out, '\n');
-    if (io_write(s->log, j.out.data, j.out.len) < 0)
+    access_log_message(clock_wall(), level, text, &line);
+    if (io_write(s->log, line.data, line.len) < 0)
         s->log = -1; /* nobody reads it any more */
-    json_release(&j);
+    text_release(&line);
 }
 
 static void log_request(void *context, const struct http_entry *e)
@@ -237,10 +231,14 @@ static void log_request(void *context, const struct http_entry *e)
         access_log_to_fd(&s->log, e);
 }
 
+/* From the first token on, also if it is made while the server runs, nobody comes in without. */
 static enum http_role check(void *context, const char *token)
 {
     struct serving *s = context;
-    return access_check(s->access, token);
+    s->guarded = s->guarded || access_any(s->access);
+    if (!s->guarded)
+        return HTTP_ROLE_ADMIN;
+    return token ? access_check(s->access, token) : HTTP_ROLE_NONE;
 }
 
 static bool is_loopback(const char *address)
@@ -277,12 +275,11 @@ static int start_ledger(struct serving *s, const struct serve_options *o, const 
                         struct error *err)
 {
     char *journal = in_folder(folder, "journal"), *file = in_folder(folder, "jobs.db");
-    struct text url = TEXT_INIT;
     if (o->store)
-        text_add(&url, o->store);
+        text_add(&s->store, o->store);
     else
-        text_format(&url, "sqlite:%s", file);
-    struct ledger_options how = {.store = url.data,
+        text_format(&s->store, "sqlite:%s", file);
+    struct ledger_options how = {.store = s->store.data,
                                  .journal = journal,
                                  .journal_max = o->journal_max,
                                  .keep = o->keep,
@@ -292,7 +289,6 @@ static int start_ledger(struct serving *s, const struct serve_options *o, const 
                                  .log = say,
                                  .context = s};
     int rc = ledger_new(&how, &s->jobs.ledger, err);
-    text_release(&url);
     free(journal);
     free(file);
     return rc;
@@ -314,7 +310,7 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
                                .connections_max = (unsigned)o->connections,
                                .rate = (unsigned)o->rate,
                                .threads = (unsigned)o->threads,
-                               .check = access_any(s->access) ? check : NULL,
+                               .check = check,
                                .log = log_request,
                                .context = s};
     int rc = http_server_new(&how, base, &s->server, err);
@@ -322,6 +318,7 @@ static int start_server(struct serving *s, const struct serve_options *o, struct
         return rc;
     s->jobs.server = s->server;
     s->jobs.recall = recall_new(ANSWERS_MAX);
+    s->jobs.applications = applications_new();
     s->jobs.base = base;
     s->jobs.stream = stream_new(s->server, &(struct stream_options){.plain = true});
     ledger_listen(s->jobs.ledger, jobs_added, &s->jobs);
@@ -342,12 +339,12 @@ static void stop(evutil_socket_t number, short what, void *context)
     http_server_stop(s->server, 5000);
 }
 
-static void announce(const struct serving *s, const struct serve_options *o)
+static void announce(const struct serving *s)
 {
     struct text t = TEXT_INIT;
     http_server_address(s->server, &t);
     text_add(&t, ", store ");
-    store_url_safe(o->store ? o->store : "sqlite:jobs.db", &t);
+    store_url_safe(s->store.data, &t);
     printf("sonde serve: %s\n", t.data);
     fflush(stdout);
     text_release(&t);
@@ -363,7 +360,7 @@ static int run_server(struct serving *s, const struct serve_options *o, struct e
             s->signals[i] = evsignal_new(base, numbers[i], stop, s);
             event_add(s->signals[i], NULL);
         }
-        announce(s, o);
+        announce(s);
         event_base_dispatch(base);
         for (int i = 0; i < 2; i++)
             event_free(s->signals[i]);
@@ -377,7 +374,7 @@ static int run_server(struct serving *s, const struct serve_options *o, struct e
 static int serve(struct invocation *inv, const char *folder)
 {
     const struct serve_options *o = inv->options;
-    struct serving s = {.log = -1};
+    struct serving s = {.log = -1, .store = TEXT_INIT};
     char *tokens = in_folder(folder, "tokens");
     int rc = io_make_folders(folder, &inv->error);
     s.access = access_new(tokens);
@@ -392,6 +389,8 @@ static int serve(struct invocation *inv, const char *folder)
     shelf_free(s.shelf);
     ledger_free(s.jobs.ledger);
     recall_free(s.jobs.recall);
+    applications_free(s.jobs.applications);
+    text_release(&s.store);
     free(s.hosts);
     access_free(s.access);
     free(tokens);
@@ -416,7 +415,7 @@ static int run(struct invocation *inv)
 
 static const struct command_example examples[] = {
     {"sonde serve", "jobs of this machine, at http://127.0.0.1:10000"},
-    {"sonde serve --store redis://10.0.0.5 --keep 720h", "jobs in Redis, for thirty days"},
+    {"sonde serve --store redis://10.0.0.5 --keep 30d", "jobs in Redis, for thirty days"},
     {"sonde serve token add --role write --name ci", "let a build machine push"},
     {"sonde serve --bind 0.0.0.0 --tls-cert s.crt --tls-key s.key --host prof",
      "for other machines"},

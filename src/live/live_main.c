@@ -35,7 +35,7 @@ struct runner {
 static enum http_role check_token(void *context, const char *token)
 {
     struct runner *r = context;
-    return token_equal(token, r->token) ? HTTP_ROLE_ADMIN : HTTP_ROLE_NONE;
+    return token && token_equal(token, r->token) ? HTTP_ROLE_ADMIN : HTTP_ROLE_NONE;
 }
 
 static void step(void *context)

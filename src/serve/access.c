@@ -31,6 +31,7 @@ struct entries {
 
 struct access {
     char *path;
+    bool unreadable; /* there is a file, but what it says is not known */
     struct stat seen;
     struct entries entries;
 };
@@ -107,14 +108,15 @@ static void refresh(struct access *a)
         now.st_mtim.tv_sec == a->seen.st_mtim.tv_sec &&
         now.st_mtim.tv_nsec == a->seen.st_mtim.tv_nsec)
         return;
-    if (read_entries(a->path, &a->entries, NULL) == 0)
+    a->unreadable = read_entries(a->path, &a->entries, NULL) != 0;
+    if (!a->unreadable)
         a->seen = now;
 }
 
 bool access_any(struct access *a)
 {
     refresh(a);
-    return a->entries.len > 0;
+    return a->entries.len > 0 || a->seen.st_size > 0 || a->unreadable;
 }
 
 enum http_role access_check(void *context, const char *token)
@@ -130,6 +132,20 @@ enum http_role access_check(void *context, const char *token)
     return role;
 }
 
+/* What root makes in the folder of a server that runs as somebody else is for that one. */
+static int hand_over(int fd, const char *path)
+{
+    char *folder = memory_strdup(path), *slash = strrchr(folder, '/');
+    struct stat at = {0};
+    if (slash)
+        *slash = 0;
+    int rc = geteuid() || !slash || stat(folder, &at) < 0 || !at.st_uid
+                 ? 0
+                 : fchown(fd, at.st_uid, at.st_gid);
+    free(folder);
+    return rc;
+}
+
 /* The new file takes the place of the old one at once. */
 static int write_entries(const char *path, const struct entries *entries, struct error *err)
 {
@@ -141,7 +157,7 @@ static int write_entries(const char *path, const struct entries *entries, struct
     }
     text_format(&fresh, "%s.new", path);
     int fd = open(fresh.data, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || io_write(fd, out.data, out.len) < 0 || fsync(fd) < 0 ||
+    if (fd < 0 || hand_over(fd, path) < 0 || io_write(fd, out.data, out.len) < 0 || fsync(fd) < 0 ||
         rename(fresh.data, path) < 0)
         rc = error_errno(err, FAULT_SYSTEM, "cannot write %s", path);
     if (fd >= 0)
@@ -165,7 +181,7 @@ static int lock(const char *path, int *fd, struct error *err)
     struct text name = TEXT_INIT;
     text_format(&name, "%s.lock", path);
     *fd = open(name.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    int rc = *fd < 0 || flock(*fd, LOCK_EX) < 0
+    int rc = *fd < 0 || hand_over(*fd, path) < 0 || flock(*fd, LOCK_EX) < 0
                  ? error_errno(err, FAULT_SYSTEM, "cannot lock %s", name.data)
                  : 0;
     text_release(&name);

@@ -15,7 +15,7 @@ struct access;
 
 struct access *access_new(const char *path);
 void access_free(struct access *a);
-/* Are there any tokens? */
+/* Are there any tokens? A file that is damaged or cannot be read counts as some. */
 bool access_any(struct access *a);
 /* For http_options.check: the context is the access. Takes the same time for every wrong token. */
 enum http_role access_check(void *context, const char *token);

@@ -104,7 +104,7 @@ static enum http_role role_of(struct http_request *q, bool *given)
         cookie = NULL;
     token = token ? token : query ? query : cookie;
     *given = token != NULL;
-    enum http_role role = token ? o->check(o->context, token) : HTTP_ROLE_NONE;
+    enum http_role role = o->check(o->context, token);
     q->set_cookie = role && query;
     return role;
 }

@@ -69,8 +69,9 @@ struct http_options {
     bool no_listen;                                    /* nobody is served: the pool and no more */
     unsigned threads;                                  /* of the pool */
     size_t viewer_lag; /* bytes that a viewer of a stream may be behind */
-    /* Whose token is it? HTTP_ROLE_NONE for nobody's. Must take the same time for every wrong one
-     * (see token.h). NULL: every route is open, which only tests want. */
+    /* Whose token is it? HTTP_ROLE_NONE for nobody's; the token is NULL where none was given. Must
+     * take the same time for every wrong one (see token.h). NULL: every route is open, which only
+     * tests want. */
     enum http_role (*check)(void *context, const char *token);
     void (*log)(void *context, const struct http_entry *e); /* or NULL */
     void *context;

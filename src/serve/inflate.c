@@ -1,5 +1,5 @@
-/* Bodies that come compressed: gzip, deflate, zstd. A few bytes may stand for very many, so what
- * comes out is bounded while it comes out. */
+/* Bodies that come compressed: gzip, deflate, zstd, each in one piece or several. A few bytes may
+ * stand for very many, so what comes out is bounded while it comes out. */
 #include <string.h>
 #include <strings.h>
 #include <zlib.h>
@@ -46,6 +46,8 @@ static int inflate_zlib(const struct text *in, size_t max, struct text *out, con
         out->len += STEP - z.avail_out;
         if (out->len > max)
             status = too_large(why);
+        else if (rc == Z_STREAM_END && z.avail_in)
+            rc = inflateReset(&z);
     }
     if (!status && rc != Z_STREAM_END)
         status = malformed(why);
@@ -61,7 +63,7 @@ static int inflate_zstd(const struct text *in, size_t max, struct text *out, con
     int status = z ? 0 : malformed(why);
     if (z)
         ZSTD_DCtx_setParameter(z, ZSTD_d_windowLogMax, 23);
-    while (!status && rc && !ZSTD_isError(rc)) {
+    while (!status && (rc || from.pos < from.size) && !ZSTD_isError(rc)) {
         make_room(out, in, max);
         ZSTD_outBuffer to = {.dst = out->data + out->len, .size = STEP};
         size_t before = from.pos;
@@ -69,10 +71,10 @@ static int inflate_zstd(const struct text *in, size_t max, struct text *out, con
         out->len += ZSTD_isError(rc) ? 0 : to.pos;
         if (out->len > max)
             status = too_large(why);
-        else if (rc && !to.pos && from.pos == before)
+        else if (!to.pos && from.pos == before)
             break;
     }
-    if (!status && rc)
+    if (!status && (rc || from.pos < from.size))
         status = malformed(why);
     ZSTD_freeDCtx(z);
     return status;

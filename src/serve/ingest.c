@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "serve/jobs_internal.h"
 #include "serve/pyroscope.h"
@@ -27,11 +26,11 @@ static int match(void *context, const struct job *job, struct error *err)
 
 /* Should two profiles of an application that is new come at once, both make a job for it: the
  * smaller number stays. */
-static int make_job(struct store *s, struct search *wanted, struct error *err)
+static int make_job(struct store *s, struct jobs *j, struct search *wanted, struct error *err)
 {
-    struct job job = {.created = clock_wall()};
+    struct job job = {0};
     snprintf(job.info, sizeof job.info, "%s", wanted->info);
-    int rc = store_job_create(s, &job, err);
+    int rc = jobs_make(s, j, &job, err);
     if (!rc)
         rc = s->ops->job_list(s, match, wanted, err);
     if (!rc && wanted->found != job.id)
@@ -39,20 +38,36 @@ static int make_job(struct store *s, struct search *wanted, struct error *err)
     return rc;
 }
 
+/* The job that it was last, if that is still it; else all are looked through. */
+static int look_up(struct store *s, struct jobs *j, struct search *wanted, uint32_t known,
+                   struct error *err)
+{
+    struct job job;
+    int rc = known ? s->ops->job_get(s, known, &job, err) : FAULT_MISSING;
+    if (!rc)
+        rc = match(wanted, &job, err);
+    if ((!rc || rc == FAULT_MISSING) && !wanted->found)
+        rc = s->ops->job_list(s, match, wanted, err);
+    if (!rc && !wanted->found)
+        rc = make_job(s, j, wanted, err);
+    return rc;
+}
+
+/* While the engine is away, what is known from before will do: the journal takes the profile. */
 static int find_job(struct jobs *j, struct pyroscope_app *app, struct error *err)
 {
     struct search wanted = {.info = app->name};
     if (app->job)
         return 0;
+    uint32_t known = applications_find(j->applications, app->name);
     struct store *s = ledger_borrow(j->ledger, err);
-    if (!s)
-        return err->fault;
-    int rc = s->ops->job_list(s, match, &wanted, err);
-    if (!rc && !wanted.found)
-        rc = make_job(s, &wanted, err);
-    ledger_return(j->ledger, s, rc == FAULT_SYSTEM);
-    app->job = wanted.found;
-    return rc;
+    int rc = s ? look_up(s, j, &wanted, known, err) : err->fault;
+    if (s)
+        ledger_return(j->ledger, s, rc == FAULT_SYSTEM);
+    if (!rc)
+        applications_note(j->applications, app->name, wanted.found);
+    app->job = rc ? known : wanted.found;
+    return rc == FAULT_SYSTEM && known ? 0 : rc;
 }
 
 static const struct format *format_of(struct http_request *q, const char *body, size_t len,

@@ -267,7 +267,7 @@ static int count_job(void *context, const struct job *job, struct error *err)
     return 0;
 }
 
-static int create(struct store *s, struct jobs *j, struct job *job, struct error *err)
+int jobs_make(struct store *s, struct jobs *j, struct job *job, struct error *err)
 {
     unsigned count = 0;
     int rc = s->ops->job_list(s, count_job, &count, err);
@@ -291,7 +291,7 @@ void jobs_create(struct http_request *q, void *context)
     }
     if (!jobs_begin(&r, q, context))
         return;
-    int rc = create(r.store, context, &job, &r.error);
+    int rc = jobs_make(r.store, context, &job, &r.error);
     put_job(&r.json, &job);
     jobs_end(&r, 201, rc);
     if (rc == FAULT_USAGE)

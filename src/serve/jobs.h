@@ -4,6 +4,7 @@
 #ifndef SONDE_SERVE_JOBS_H
 #define SONDE_SERVE_JOBS_H
 
+#include "serve/applications.h"
 #include "serve/recall.h"
 #include "serve/http.h"
 #include "serve/ledger.h"
@@ -12,6 +13,7 @@
 struct jobs {
     struct ledger *ledger;
     struct recall *recall; /* for when the store is away */
+    struct applications *applications;
     struct http_server *server;
     size_t rows_max;         /* of one answer */
     uint64_t query_time;     /* ns that one question may take; 0: any time */

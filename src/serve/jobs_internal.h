@@ -31,6 +31,8 @@ struct jobs_reply {
 bool jobs_begin(struct jobs_reply *r, struct http_request *q, struct jobs *j);
 /* Closes what is open in `json` and sends it, or says what the fault `rc` was. */
 void jobs_end(struct jobs_reply *r, int status, int rc);
+/* A new job, if there may be one more. */
+int jobs_make(struct store *s, struct jobs *j, struct job *job, struct error *err);
 /* Stores the batch and answers; releases it. */
 void jobs_add(struct http_request *q, struct jobs *j, struct batch *b);
 

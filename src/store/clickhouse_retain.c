@@ -234,6 +234,7 @@ int clickhouse_retain(struct store *s, const struct store_retention *how,
         for (size_t i = 0; !rc && i < idle.ids.len; i++) {
             rc = clickhouse_job_remove(s, idle.ids.data[i], err);
             removed->jobs += rc == 0;
+            rc = rc == FAULT_MISSING ? 0 : rc; /* another server was faster */
         }
         if (!rc)
             rc = drop_old(c, store_day(idle.cut), removed, err);

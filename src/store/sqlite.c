@@ -145,6 +145,7 @@ static const char *const sql[SQL_STATEMENTS] = {
     [SQL_RECORDING_LIST] =
         "SELECT key, name, host, time, size FROM recordings WHERE job = ?1 ORDER BY time, rowid",
     [SQL_RECORDING_GET] = "SELECT data FROM recordings WHERE job = ?1 AND key = ?2",
+    [SQL_VERSION] = "PRAGMA data_version",
     [SQL_PING] = "SELECT count(*) FROM jobs",
 };
 
@@ -407,13 +408,14 @@ static int job_create(struct store *store, struct job *job, struct error *err)
     return rc;
 }
 
+const char *const sqlite_job_tables[] = {"keys",   "counts", "sets",       "largest",
+                                         "points", "bench",  "recordings", NULL};
+
 static int remove_rows(struct sqlite_store *s, uint32_t id, struct error *err)
 {
-    static const char *const tables[] = {"keys",   "counts", "sets",      "largest",
-                                         "points", "bench",  "recordings"};
     char line[80];
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        snprintf(line, sizeof line, "DELETE FROM %s WHERE job = %u", tables[i], id);
+    for (size_t i = 0; sqlite_job_tables[i]; i++) {
+        snprintf(line, sizeof line, "DELETE FROM %s WHERE job = %u", sqlite_job_tables[i], id);
         if (sqlite3_exec(s->db, line, NULL, NULL, NULL))
             return sqlite_fault(s, "remove the job", err);
     }

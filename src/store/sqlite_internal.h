@@ -53,6 +53,7 @@ enum sqlite_statement {
     SQL_BENCH_LIST,
     SQL_RECORDING_LIST,
     SQL_RECORDING_GET,
+    SQL_VERSION,
     SQL_PING,
     SQL_STATEMENTS
 };
@@ -66,6 +67,7 @@ struct sqlite_store {
     struct names names;
     int64_t *node_id; /* by index of `names` */
     size_t node_cap;
+    int64_t version; /* of the file, as far as others have changed it */
     struct text scratch;
     int64_t noted; /* by the statement that ran last; SQLITE_NOTHING_NOTED: its row was new */
 };
@@ -83,10 +85,19 @@ sqlite3_stmt *sqlite_prepare(struct sqlite_store *s, enum sqlite_statement which
 int sqlite_step(struct sqlite_store *s, sqlite3_stmt *st, const char *doing, struct error *err);
 /* A statement without parameters or rows. */
 int sqlite_do(struct sqlite_store *s, enum sqlite_statement which, struct error *err);
+extern const char *const sqlite_job_tables[]; /* where its rows are; ends with NULL */
 int sqlite_job_get(struct store *s, uint32_t id, struct job *out, struct error *err);
 
 int sqlite_add(struct store *s, struct batch *const *batches, size_t count,
                struct store_outcome *outcomes, struct error *err);
+
+/* sqlite_counts.c: counts of all batches that are neither refused nor there already, within the
+ * transaction of the caller. */
+int sqlite_add_counts(struct sqlite_store *s, struct batch *const *batches, size_t count,
+                      const struct store_outcome *outcomes, struct error *err);
+int sqlite_event_number(struct sqlite_store *s, const char *name, int64_t *id, struct error *err);
+/* Within a transaction: forgets names if someone else has written meanwhile. */
+int sqlite_renew_names(struct sqlite_store *s, struct error *err);
 void sqlite_forget_names(struct sqlite_store *s);
 /* What a node is found by in the file, where it stands: it stays as it is. 32 bits. */
 int64_t sqlite_hash(const char *executable, const char *name);

@@ -258,6 +258,20 @@ static int coarsen(struct sqlite_store *s, int64_t before, int64_t width, uint64
     return rc;
 }
 
+/* Jobs that nothing came to, with what is left of them: a number may be given again today. */
+static int drop_idle(struct sqlite_store *s, uint64_t cut, struct store_removed *removed,
+                     struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && sqlite_job_tables[i]; i++)
+        rc = run(s, NULL, err,
+                 "DELETE FROM %s WHERE job IN (SELECT id FROM jobs WHERE updated < %llu)",
+                 sqlite_job_tables[i], (unsigned long long)cut);
+    return rc ? rc
+              : run(s, &removed->jobs, err, "DELETE FROM jobs WHERE updated < %llu",
+                    (unsigned long long)cut);
+}
+
 static int drop_old(struct sqlite_store *s, const struct store_retention *how,
                     struct store_removed *removed, struct error *err)
 {
@@ -280,9 +294,8 @@ static int drop_old(struct sqlite_store *s, const struct store_retention *how,
     if (!rc)
         rc = run(s, NULL, err, "DELETE FROM keys WHERE time < %llu", (unsigned long long)cut);
     if (!rc)
-        rc = run(s, &removed->jobs, err, "DELETE FROM jobs WHERE updated < %llu",
-                 (unsigned long long)cut);
-    if (!rc && rows)
+        rc = drop_idle(s, cut, removed, err);
+    if (!rc && (rows || removed->jobs))
         rc = run(s, NULL, err, "DELETE FROM nodes WHERE id NOT IN (SELECT node FROM counts)");
     removed->counts += rows;
     sqlite_forget_names(s);

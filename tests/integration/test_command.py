@@ -135,6 +135,8 @@ def test_make_install_puts_everything_in_its_place(build, tmp_path, commands):
     installed = next(tmp_path.rglob("bin/sonde"))
     assert installed.stat().st_mode & 0o111
     assert next(tmp_path.rglob("include/sonde.h")).is_file()
+    unit = next(tmp_path.rglob("systemd/system/sonde.service")).read_text()
+    assert f"ExecStart=/{installed.relative_to(tmp_path)} serve" in unit
     file = tmp_path / "x.sonde"
     subprocess.run([installed, "run", "-q", "--heap", "-o", file, "--", "/bin/ls", "/"], check=True,
                    stdout=subprocess.DEVNULL)

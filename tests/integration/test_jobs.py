@@ -313,6 +313,41 @@ def test_pyroscope(at):
     at.ask("/ingest", b"x", status=400)
 
 
+def test_pyroscope_finds_its_job(at):
+    """Whatever happened to the job since the last profile of the application."""
+    at.ask("/api/jobs", {"id": 2001, "info": "other"})
+    path = "/ingest?name=web.cpu&from="
+    at.ask(path + "1", "main;f 1\n")
+    at.ask(path + "2", "main;f 2\n")
+    assert at.value(2002, "f") == 30_000_000
+    at.ask("/api/jobs/2002", method="DELETE", status=204)
+    at.ask("/api/jobs", {"id": 2002, "info": "not that one"})
+    at.ask(path + "3", "main;f 4\n")
+    jobs = {job["info"]: job["id"] for job in at.ask("/api/jobs")["jobs"]}
+    assert at.value(jobs["web"], "f") == 40_000_000 and at.value(2002, "f") == 0
+
+
+def test_pyroscope_makes_no_more_jobs_than_allowed(serve):
+    server = serve("--jobs-max", "2")
+    for name in ("one", "two"):
+        server.ask(f"/ingest?name={name}.cpu", "main;f 1\n")
+    refused = server.raw("/ingest?name=three.cpu", "main;f 1\n")
+    assert refused[0] == 507 and b"--jobs-max" in refused[2]
+    server.ask("/ingest?name=two.cpu&from=5", "main;f 1\n")
+
+
+def test_pieces_of_a_body_are_all_read(at):
+    """gzip and zstd may come in several pieces; what follows them is no part."""
+    at.ask("/api/jobs", {"id": 2001})
+    whole = json.dumps({"key": "k", "counts": [{"executable": "a", "function": "f",
+                                                "events": {"cpu": 5}}]}).encode()
+    pieces = gzip.compress(whole[:20]) + gzip.compress(whole[20:])
+    headers = {"Content-Encoding": "gzip"}
+    assert at.raw("/api/jobs/2001/batches", pieces + b"more", headers=headers)[0] == 400
+    at.ask("/api/jobs/2001/batches", pieces, headers=headers)
+    assert at.value(2001, "f") == 5
+
+
 def test_pyroscope_at_once(at):
     """The first profiles of an application come from many machines at once: one job has them all."""
     ready = threading.Barrier(16)

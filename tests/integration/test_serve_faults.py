@@ -5,13 +5,14 @@ import pathlib
 import random
 import socket
 import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
 from engines import ENGINES, Serve, answers, missing
-from runs import wait_until
+from runs import run, wait_until
 
 ROUNDS = int(os.environ.get("SONDE_KILLS", "12"))  # `make soak` has 200
 
@@ -287,6 +288,40 @@ def test_s10_s11_tokens(serve, sonde, tmp_path):
         assert token not in server.output
 
 
+def test_s10_first_token_of_a_running_server(serve, sonde):
+    """From the first token on nobody comes in without, also when the last one is taken away again."""
+    server = serve()
+    server.ask("/api/jobs", {"id": 2001})
+    words = ("--data", server.folder / "data")
+    token = sonde("serve", "token", "add", "--role", "write", "--name", "ci", *words).stdout.strip()
+    server.ask("/api/jobs", status=401)
+    server.token = token
+    server.ask("/api/jobs")
+    assert sonde("serve", "token", "remove", "ci", *words).status == 0
+    server.ask("/api/jobs", status=401)
+    server.token = None
+    server.ask("/api/jobs", status=401)
+    server.ask("/healthz")
+
+
+def test_s10_damaged_tokens_open_no_door(serve):
+    server = serve()
+    (server.folder / "data/tokens").write_text("what is this?\n")
+    server.ask("/api/jobs", status=401)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_tokens_belong_to_who_serves(sonde, tmp_path):
+    """Root makes them for a server that runs as another user, who must be able to read them."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    os.chown(folder, 65534, 65534)
+    assert sonde("serve", "token", "add", "--role", "read", "--data", folder).status == 0
+    for name in ("tokens", "tokens.lock"):
+        made = (folder / name).stat()
+        assert (made.st_uid, made.st_gid, made.st_mode & 0o777) == (65534, 65534, 0o600), name
+
+
 def test_beyond_loopback(sonde, tmp_path):
     bare = sonde("serve", "--bind", "0.0.0.0", "--port", 0, "--data", tmp_path / "d")
     assert bare.status == 2 and "token" in bare.stderr
@@ -295,16 +330,23 @@ def test_beyond_loopback(sonde, tmp_path):
     assert plain.status == 2 and "--tls-cert" in plain.stderr
 
 
-def test_tls(serve, sonde, environment, tmp_path):
+def test_tls(serve, sonde, environment, root, tmp_path):
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
                     "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
                     "-keyout", tmp_path / "key", "-out", tmp_path / "crt"], check=True,
                    stderr=subprocess.DEVNULL)
     server = serve("--tls-cert", tmp_path / "crt", "--tls-key", tmp_path / "key")
     environment["SONDE_SERVER"] = f"https://localhost:{server.port}"
-    assert sonde("job", "list").status == 1  # nobody vouches for it
+    refused = sonde("job", "list")  # nobody vouches for it
+    assert refused.status == 1 and "SONDE_CA" in refused.stderr, refused
     environment["SONDE_CA"] = str(tmp_path / "crt")
     assert sonde("job", "create", "--id", "2001").stdout == "2001\n"
+    python = run([sys.executable, root / "examples/job_client.py"],
+                 env={**environment, "PYTHONPATH": str(root / "python")})
+    assert python.status == 0 and "parse" in python.stdout, python
+    subprocess.run(["gcc", "-I", root / "include", root / "examples/job_client.c", "-lcurl", "-o",
+                    tmp_path / "client"], check=True)
+    assert run([tmp_path / "client"], env=environment).status == 0
 
 
 def test_s12_s13_foreign_pages(serve):

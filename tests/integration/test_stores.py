@@ -1,6 +1,8 @@
 """One suite for every store of jobs, on the real engines; what is of an engine's own after that."""
 
+import json
 import os
+import re
 import sqlite3
 import subprocess
 import threading
@@ -41,7 +43,7 @@ def test_suite(engine, built):
     done = run([built("tests/unit/store/test_store")], timeout=240,
                env={**os.environ, "SONDE_STORE": engine.url})
     assert done.status == 0, done
-    assert "15 test(s) run" in done.stdout + done.stderr
+    assert "17 test(s) run" in done.stdout + done.stderr
 
 
 def test_migrate_and_show(engine, serve, sonde, tmp_path):
@@ -61,6 +63,38 @@ def test_migrate_and_show(engine, serve, sonde, tmp_path):
     assert second.push(2101, "part1", {"parse": 10})["duplicate"]
     assert second.value(2101, "parse") == 30
     second.ask("/api/jobs/2101", method="DELETE", status=204)
+
+
+def contents(server, job):
+    """All that a job holds, as its server tells it."""
+    data = bytes(range(256)) * 20
+    recording = server.ask(f"/api/jobs/{job}/recordings")["recordings"][0]
+    assert server.raw(f"/api/jobs/{job}/recordings/{recording['key']}")[2] == data
+    return {what: server.ask(f"/api/jobs/{job}/{what}") for what in ("profile", "bench", "recordings")} | {
+        "job": server.ask(f"/api/jobs/{job}"), "curve": server.ask(f"/api/jobs/{job}/curve?event=cpu"),
+        "stacks": server.raw(f"/api/jobs/{job}/profile?format=folded&event=cpu")[2]}
+
+
+def test_migrate_from_each_to_the_next(started_engine, serve, sonde, tmp_path):
+    """Around through every engine that is here and back into a file: it is all as it was."""
+    first = serve()
+    first.ask("/api/jobs", {"id": 2150, "info": "around ü"})
+    head = {"key": "one", "host": "h", "counts": [{"executable": "a", "function": "f", "events": {"cpu": 7, "x": 1}}],
+            "stacks": [{"executable": "a", "stack": "main;f", "events": {"cpu": 7}}],
+            "bench": [{"name": "b", "run": {"real": 0.5}}], "recording": {"name": "r.sonde", "size": 5120}}
+    first.ask("/api/jobs/2150/batches", json.dumps(head).encode() + b"\n" + bytes(range(256)) * 20)
+    before = contents(first, 2150)
+    first.kill(15)
+    urls = [f"sqlite:{first.folder}/data/jobs.db",
+            *(started_engine(name).url for name in ENGINES if not missing(name)), f"sqlite:{tmp_path}/back.db"]
+    for source, to in zip(urls, urls[1:]):
+        moved = sonde("serve", "migrate", source, to, timeout=120)
+        assert moved.status == 0, (source, to, moved)
+        server = serve(store=to)
+        after = contents(server, 2150)
+        assert after == before, (source, to)
+        assert server.push(2150, "one", {"f": 7})["duplicate"], (source, to)
+        server.kill(15)
 
 
 def test_two_servers_one_engine(engine, serve):
@@ -91,13 +125,14 @@ def test_tables_are_the_same(engine, serve):
     server.ask("/api/jobs/2300", method="DELETE", status=204)
 
 
-def test_redis_away(serve, sonde, tmp_path):
+def test_s3_redis_away(serve, sonde, tmp_path):
     """Acknowledgements go on while Redis is gone, and everything is there once it is back."""
     redis = Redis(tmp_path / "redis")
     try:
         server = serve(store=redis.url)
         server.ask("/api/jobs", {"id": 2001})
         server.push(2001, "before", {"f": 1})
+        server.ask("/ingest?name=web.cpu&from=1", "main;g 1\n")  # makes job 2002
         assert "Sonde-Stale" not in server.raw("/api/jobs/2001/profile")[1]
         redis.kill()
         end, sent = time.monotonic() + AWAY, 0
@@ -105,8 +140,9 @@ def test_redis_away(serve, sonde, tmp_path):
             answer = server.push(2001, f"away{sent}", {"f": 1})
             assert answer["queued"], answer
             sent += 1
+        assert server.ask("/ingest?name=web.cpu&from=2", "main;g 2\n")["queued"]
         assert server.ask("/healthz")["status"] == "stale"
-        assert server.ask("/healthz")["waiting"] == sent
+        assert server.ask("/healthz")["waiting"] == sent + 1
         server.ask("/api/jobs", status=503)
         status, headers, body = server.raw("/api/jobs/2001/profile")  # as it was known
         assert status == 200 and int(headers["Sonde-Stale"]) >= 0
@@ -123,11 +159,47 @@ def test_redis_away(serve, sonde, tmp_path):
         assert server.value(2001, "f") == 1 + sent
         assert server.push(2001, "away3", {"f": 1})["duplicate"]
         assert server.value(2001, "f") == 1 + sent
+        assert server.value(2002, "g") == 30_000_000
+        assert any(line.get("level") == "error" and "away" in line["message"] for line in server.log)
+        assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$", line["time"]) for line in server.log)
     finally:
         redis.kill()
 
 
-def test_redis_read_only(serve, tmp_path):
+def test_s3_redis_away_while_a_run_streams(serve, started, sonde, sonde_path, recording, environment,
+                                           tmp_path):
+    """A program that is recorded into a job notices nothing, and its sum is exact at the end."""
+    redis = Redis(tmp_path / "redis")
+    try:
+        server = serve(store=redis.url)
+        server.ask("/api/jobs", {"id": 2001})
+        environment["SONDE_SPOOL"] = str(tmp_path / "spool")
+        file = tmp_path / "go-on"
+        file.touch()
+        running = started([sonde_path, "run", "--to", server.url, "--job", "2001", "--keep", "--",
+                           "sh", "-c", f"while [ -e {file} ]; do :; done; exit 7"])
+        wait_until(lambda: server.ask("/api/jobs/2001")["batches"] >= 1, 30)
+        redis.kill()
+        end = time.monotonic() + AWAY
+        wait_until(lambda: server.ask("/healthz")["waiting"] >= 1 and time.monotonic() > end, 30 + AWAY)
+        redis.start()
+        redis.wait()
+        wait_until(lambda: server.ask("/healthz")["waiting"] == 0, 30 + AWAY)
+        file.unlink()
+        running.communicate(timeout=60)
+        assert running.returncode == 7
+        events = {event["name"]: event["value"] for event in server.ask("/api/jobs/2001")["events"]}
+        key = server.ask("/api/jobs/2001/recordings")["recordings"][0]["key"]
+        kept = tmp_path / "kept.sonde"
+        assert sonde("job", "show", "2001", "--recording", key, "-o", kept, "--server",
+                     server.url).status == 0
+        totals = recording(kept).report().facts("totals")
+        assert events["cpu"] == totals["value_recorded"] > AWAY * 0.5e9
+    finally:
+        redis.kill()
+
+
+def test_s3_redis_read_only(serve, tmp_path):
     redis = Redis(tmp_path / "redis")
     try:
         server = serve(store=redis.url)
@@ -141,7 +213,7 @@ def test_redis_read_only(serve, tmp_path):
         redis.kill()
 
 
-def test_redis_slow(serve, tmp_path):
+def test_s3_redis_slow(serve, tmp_path):
     """An engine that takes its time delays a push; who asks something else does not wait for it."""
     redis = Redis(tmp_path / "redis")
     try:
@@ -216,7 +288,7 @@ def test_redis_tls(serve, tmp_path):
         redis.kill()
 
 
-def test_cluster_failover(serve, started_engine):
+def test_s3_cluster_failover(serve, started_engine):
     """The master of a job dies during ingest: its replica takes over, nothing acknowledged is lost."""
     cluster = started_engine("cluster")  # nobody uses it after this
     server = serve(store=cluster.url)

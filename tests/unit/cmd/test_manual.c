@@ -22,7 +22,7 @@ static const char expected_help[] =
     "\n"
     "Sampling:\n"
     "  -r, --rate=HZ           Samples a second. Takes a whole number such as 500 or\n"
-    "                          10k from 1 to 4,000. Default: 99.\n"
+    "                          10k from 1 to 4000. Default: 99.\n"
     "  -d, --duration=TIME     Stop after this time. Takes a duration such as 500ms,\n"
     "                          10s or 2m. Default: 10s.\n"
     "  -e, --event=EVENT       Count this. May be given several times.\n"

@@ -129,7 +129,7 @@ static void switches_with_a_word(void **state)
 static void refusals_say_what_is_allowed(void **state)
 {
     (void)state;
-    const char *rate = "takes a whole number such as 500 or 10k from 1 to 4,000, not";
+    const char *rate = "takes a whole number such as 500 or 10k from 1 to 4000, not";
     char sentence[200];
     snprintf(sentence, sizeof sentence, "--rate %s 'abc'", rate);
     expect_refusal("--rate=abc", NULL, sentence);

@@ -34,9 +34,10 @@ struct fixture {
 static enum http_role check(void *context, const char *token)
 {
     (void)context;
-    return token_equal(token, "reader")  ? HTTP_ROLE_READ
-           : token_equal(token, "admin") ? HTTP_ROLE_ADMIN
-                                         : HTTP_ROLE_NONE;
+    return !token                         ? HTTP_ROLE_NONE
+           : token_equal(token, "reader") ? HTTP_ROLE_READ
+           : token_equal(token, "admin")  ? HTTP_ROLE_ADMIN
+                                          : HTTP_ROLE_NONE;
 }
 
 static void keep_log(void *context, const struct http_entry *e)

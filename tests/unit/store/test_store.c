@@ -148,6 +148,40 @@ static void test_missing_job_takes_nothing(void **state)
     batch_release(&bad);
 }
 
+/* Batches that are added together: each counts for itself, where functions, days and keys meet. */
+static void test_together(void **state)
+{
+    (void)state;
+    enum { BATCHES = 6 };
+    static const char *const keys[BATCHES] = {"a", "b", "a", "c", "d", "e"};
+    struct batch batches[BATCHES], *list[BATCHES];
+    struct store_outcome outcomes[BATCHES];
+    uint32_t job = sample_job(store, 2001, "one"), other = sample_job(store, 2002, "other");
+    for (size_t i = 0; i < BATCHES; i++) {
+        list[i] = &batches[i];
+        sample_batch(list[i], i == 4 ? other : job, keys[i], SAMPLE_TIME + (i == 3) * SAMPLE_DAY);
+        batch_count(list[i], COUNT_NODE, "cpu", "app", "same", 1ll << (4 * i));
+        batch_count(list[i], COUNT_NODE, i % 2 ? "faults" : "cpu", "app", keys[i], 7);
+        batch_count(list[i], COUNT_STACK, "cpu", "app", "same", 3);
+        batch_count(list[i], COUNT_NODE, "cpu", "ap", "p/same", 5);
+    }
+    batches[5].job = 2999; /* there is none */
+    assert_int_equal(store_add(store, list, BATCHES, outcomes, &err), 0);
+    for (size_t i = 0; i < BATCHES; i++) {
+        assert_int_equal(outcomes[i].rc, i == 5 ? FAULT_MISSING : 0);
+        assert_int_equal(outcomes[i].duplicate, i == 2);
+        batch_release(list[i]);
+    }
+    assert_int_equal(sample_value(store, job, COUNT_NODE, "cpu", "app", "same"), 0x1011);
+    assert_int_equal(sample_value(store, other, COUNT_NODE, "cpu", "app", "same"), 0x10000);
+    assert_int_equal(sample_value(store, job, COUNT_NODE, "cpu", "app", "a"), 7);
+    assert_int_equal(sample_value(store, job, COUNT_NODE, "faults", "app", "b"), 7);
+    assert_int_equal(sample_value(store, job, COUNT_STACK, "cpu", "app", "same"), 9);
+    assert_int_equal(sample_value(store, job, COUNT_NODE, "cpu", "ap", "p/same"), 15);
+    assert_int_equal(sample_rows(store, job, COUNT_NODE), 5);
+    assert_int_equal(sample_event(store, job, "faults"), 14);
+}
+
 /* A number that is given again starts from nothing, keys too. */
 static void test_removed_is_forgotten(void **state)
 {
@@ -391,6 +425,28 @@ static void test_retention(void **state)
     text_release(&wanted);
 }
 
+/* A job that was let go early on the day of the cut leaves nothing to the next one of its number,
+ * and what others remember of its functions does no harm. */
+static void test_retention_leaves_nothing(void **state)
+{
+    (void)state;
+    struct store *second = sample_open_again();
+    uint32_t job = sample_job(store, 2001, "idle");
+    add_at(job, "a", 0, 1);
+    struct store_retention how = {.now = SAMPLE_TIME + 30 * SAMPLE_DAY + SAMPLE_DAY / 24,
+                                  .keep = 30 * SAMPLE_DAY};
+    struct store_removed removed = {0};
+    assert_int_equal(second->ops->retain(second, &how, &removed, &err), 0);
+    assert_int_equal(removed.jobs, 1);
+    store_close(second);
+    job = sample_job(store, 2001, "the next one");
+    assert_int_equal(sample_rows(store, job, COUNT_NODE), 0);
+    assert_int_equal(sample_event(store, job, "cpu"), -1); /* none of that name */
+    add_at(job, "a", 60, 4);
+    assert_int_equal(sample_value(store, job, COUNT_NODE, "cpu", "app", "f"), 4);
+    assert_int_equal(sample_event(store, job, "cpu"), 4);
+}
+
 static void test_retention_by_size(void **state)
 {
     (void)state;
@@ -554,12 +610,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_counts_add_up, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_key_counts_once, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_missing_job_takes_nothing, open_store, close_store),
+        cmocka_unit_test_setup_teardown(test_together, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_removed_is_forgotten, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_top, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_top_of_many, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_results_and_recordings, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_curve, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_retention, open_store, close_store),
+        cmocka_unit_test_setup_teardown(test_retention_leaves_nothing, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_retention_by_size, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_many_at_once, open_store, close_store),
         cmocka_unit_test_setup_teardown(test_one_creator_wins, open_store, close_store),
