@@ -96,6 +96,12 @@ void *python_hook_at(void *thread)
     return known ? (char *)thread + hook_layouts[python_minor].function : NULL;
 }
 
+void *python_trace_hook_at(void *thread)
+{
+    char *at = python_hook_at(thread);
+    return at ? at + sizeof(python_profile_hook) : NULL;
+}
+
 static void *hook_of(const struct hook_layout *l, void *thread)
 {
     void *function;

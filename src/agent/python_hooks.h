@@ -65,6 +65,7 @@ void python_thread_came(void);   /* and after */
 void python_hook_threads(void);
 /* Where a thread's state has its profile hook; NULL where that is not known. */
 void *python_hook_at(void *thread);
+void *python_trace_hook_at(void *thread); /* and its trace hook */
 /* The calling thread's, which has its lock. */
 void *python_interpreter(void);
 /* Of the calling thread, whose state that is, if it has none. */

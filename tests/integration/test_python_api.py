@@ -12,7 +12,8 @@ import pytest
 
 from pythons import folded
 from runs import Recording, run, wait_until
-from test_trace import FOUND, calls, count, lines, name_of, trace_of
+from test_python_lines import lines
+from test_trace import FOUND, calls, count, name_of, trace_of
 
 SOME = [path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))]
 pytestmark = pytest.mark.skipif(not SOME, reason="no interpreter was found")
