@@ -207,6 +207,11 @@ bool python_hooks_set(void)
     return is_set;
 }
 
+bool python_hooks_trace(void)
+{
+    return is_set && trace_settings.calls;
+}
+
 void python_hooks_unset(void)
 {
     if (!is_set)

@@ -55,6 +55,7 @@ void python_hooks_init(void *handle);
 /* Sets what the settings ask for, in the calling thread's interpreter; and takes it away. */
 bool python_hooks_set(void);
 void python_hooks_unset(void);
+bool python_hooks_trace(void); /* calls are traced by now */
 
 /* Threads are started. Up to 3.11 each has a hook of its own: those of Python get it before
  * the one that started them gives up the interpreter's lock; those of C code, which come to Python

@@ -12,6 +12,7 @@
 #include "agent/python_lines.h"
 
 #define ON_LINE 2
+#define TRACERS 10000         /* that count as ours */
 #define INTERPRETER_SIZE 8192 /* bytes of PyInterpreterState that are searched, in 3.8 alone */
 
 /* Where a PyThreadState has its trace hook, and a frame object its line. */
@@ -272,10 +273,11 @@ bool python_lines_eval_set(void)
     if (!hook_interpreter(python_interpreter()))
         return false;
     /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
-     * is one: ours counts as one from now on. */
+     * is one. Ours count from now on, many times: a program that takes its own hook away where it
+     * found ours takes one from the count. */
     void *self = python_api.thread_get();
-    if (python_minor <= 9 && !word_at(self, layout.function)) {
-        struct hook_state before = hook_get(self);
+    struct hook_state before = hook_get(self);
+    for (int i = 0; i < TRACERS && python_minor <= 9 && !before.function; i++) {
         python_api.set_trace(on_line, NULL);
         hook_put(self, before);
     }

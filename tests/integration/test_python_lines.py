@@ -320,17 +320,23 @@ def test_trace_hook_beside_lines(harness, python, script):
             one = 1
             sys.settrace(None)
             return one
+        def often(n):
+            for _ in range(n):
+                sys.settrace(trace)
+                sys.settrace(None)
         sys.settrace(trace)
         chosen(3)
         print(forks())
         assert sys.gettrace() is trace
         switches()
         assert sys.gettrace() is None
+        for _ in range(5):
+            often(3)
         chosen(2)
         print(seen)
     """)
     alone = subprocess.run([python, app], stdout=subprocess.PIPE, text=True, check=True).stdout
-    made = record(harness, [python, app], options=["--lines", "app:chosen,app:switches,app:forks"])
+    made = record(harness, [python, app], options=["--lines", "app:chosen,app:switches,app:forks,app:often"])
     assert made.made.status == 0 and made.made.stdout == alone, made.made
     hits = {row["source"].strip(): row["hits"] for row in lines(made).values()}
     assert hits["for i in range(n):"] == 7 and hits["inner(i)"] == 5 and hits["return unseen(n)"] == 2
