@@ -374,6 +374,45 @@ def test_own_hook_gets_the_same_events(harness, python, script):
         assert made.made.stdout == alone.stdout and made.made.status == 0, made.made
 
 
+@pytest.mark.parametrize("path", [path for path in FOUND if minor(path) >= 12], ids=name_of)
+def test_own_hook_of_all_threads(harness, path, script):
+    """Set in threads that are in the middle of a call: no end of one whose beginning was not seen."""
+    app = script("""
+        import sys, threading
+        seen = {}
+        def hook(frame, event, arg):
+            seen.setdefault(threading.get_ident(), []).append((event, getattr(arg, "__name__", arg)))
+        ready, held = threading.Semaphore(0), threading.Lock()
+        def work():
+            return len(sorted([2, 1]))
+        def other():
+            ready.release()
+            held.acquire()
+            work()
+            held.release()
+        def after(): pass
+        held.acquire()
+        threads = [threading.Thread(target=other) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+            ready.acquire()
+        threading.setprofile_all_threads(hook)
+        work()
+        held.release()
+        for thread in threads:
+            thread.join()
+        threading.setprofile_all_threads(None)
+        assert sys.getprofile() is None
+        for _ in range(100): after()
+        mine = seen.pop(threading.get_ident())
+        print(mine[:9], sorted(events[:9] for events in seen.values()))
+    """)
+    alone = subprocess.run([path, app], capture_output=True, text=True, check=True)
+    made = record(harness, [path, app], options=["--trace"])
+    assert made.made.stdout == alone.stdout and made.made.status == 0, made.made
+    assert count(calls(made), "after") == 100
+
+
 def test_difficult_ends(harness, some_python, script):
     """Recursion of ten thousand, os._exit, exceptions that end the program, generators closed late."""
     app = script("""
