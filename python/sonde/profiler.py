@@ -1,5 +1,6 @@
 """A recording of the running program, started and stopped by itself."""
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -15,6 +16,24 @@ FRAMES = {"python": ["--no-native", "--no-kernel"], "native": ["--no-python"], "
 RSS_HZ_MAX = 1000
 _lock = threading.Lock()
 _running = None  # the Profiler whose collector there is
+
+
+def _in_child():
+    """The recording is the parent's; a child is in it, and what it does with profiles are spans."""
+    global _lock, _running
+    _lock = threading.Lock()
+    if _running:
+        _running._forget()
+        _running = None
+
+
+os.register_at_fork(after_in_child=_in_child)
+
+
+@atexit.register
+def _at_exit():
+    if _running:
+        _running._end()
 
 
 class Profiler:
@@ -35,11 +54,14 @@ class Profiler:
                  rss_hz=20, trace=False):
         if what not in FRAMES:
             raise ValueError(f"what is one of {', '.join(FRAMES)}, not {what!r}")
-        if not 0 <= rss_hz <= RSS_HZ_MAX or rss_hz != int(rss_hz):
+        if rss_hz not in range(RSS_HZ_MAX + 1):
             raise ValueError(f"rss_hz is a whole number up to {RSS_HZ_MAX}, not {rss_hz!r}")
-        self.path = os.fspath(path) if path is not None else None
+        patterns = [filter] if isinstance(filter, str) else filter or []
+        if not isinstance(patterns, (list, tuple)) or not all(isinstance(p, str) for p in patterns):
+            raise ValueError(f"filter is a pattern of files or a list of them, not {filter!r}")
+        self.path = os.fsdecode(path) if path is not None else None
         self.what = what
-        self.filter = [filter] if isinstance(filter, str) else list(filter or ())
+        self.filter = list(patterns)
         self.follow_forks = follow_forks
         self.stacks = stacks
         self.rss_hz = int(rss_hz)
@@ -47,6 +69,13 @@ class Profiler:
         self._collector = None
         self._span = None
         self._environment = {}
+        self._started = False
+
+    def _forget(self):
+        """In a child, which has nothing to wait for."""
+        self._collector.stderr.close()
+        self._collector.returncode = 0
+        self._collector = None
 
     # ---- a collector of our own
 
@@ -86,7 +115,11 @@ class Profiler:
             why = self._collector.communicate()[1].decode(errors="replace").strip()
             self._collector = None
             raise _library.NotAvailable(why or "the collector ended before it began")
-        self._join(dict(line.split("=", 1) for line in said))
+        try:
+            self._join(dict(line.split("=", 1) for line in said))
+        except BaseException:
+            self._end()
+            raise
 
     def _join(self, variables):
         # Children that are started by exec find the session in their environment, or do not.
@@ -100,10 +133,8 @@ class Profiler:
         if not self.follow_forks:
             self._restore()
         if not library.sonde_is_traced():
-            self.stop()
             raise _library.NotAvailable("this interpreter cannot be recorded from inside")
         if self.trace and library.sonde_python_trace(1) != 0:
-            self.stop()
             raise _library.NotAvailable("calls of this interpreter cannot be traced: it is older "
                                         "than 3.8, or a build that sonde does not know")
         lines.begin(library)
@@ -133,30 +164,40 @@ class Profiler:
             else:
                 self._begin()
                 _running = self
+            self._started = True
         return self
 
     def stop(self):
-        """Ends the recording and gives its path."""
+        """Ends the recording and gives its path. Once more does nothing more."""
         global _running
+        if not self._started:
+            raise RuntimeError("this profiler was not started")
         if self._span:
             if self.trace:
                 _library.loaded().sonde_python_trace(0)
             self._span.__exit__()
             self._span = None
             return None
+        collector = self._end()
+        if collector and collector.returncode != 0:
+            why = collector.said or f"the collector ended with status {collector.returncode}"
+            raise RuntimeError(f"the recording was not finished: {why}")
+        return self.path
+
+    def _end(self):
+        """The collector that has ended now, or None."""
+        global _running
         collector, self._collector = self._collector, None
         if not collector:
-            return self.path
+            return None
         library = _library.loaded()
         if library:
             library.sonde_python_leave()
         self._restore()
         collector.send_signal(signal.SIGINT)
-        said = collector.communicate()[1].decode(errors="replace").strip()
+        collector.said = collector.communicate()[1].decode(errors="replace").strip()
         _running = None
-        if collector.returncode != 0:
-            raise RuntimeError(f"the recording was not finished: {said}")
-        return self.path
+        return collector
 
     def snapshot(self, path):
         """A copy of the recording as far as it is, which opens like any other. Calls are in it when

@@ -1,6 +1,7 @@
 """Spans, instants and counters that a program marks itself."""
 
 import functools
+import inspect
 
 from . import _library
 
@@ -12,6 +13,8 @@ def is_recorded():
 
 
 def _text(name):
+    if not isinstance(name, str):
+        raise TypeError(f"a name is text, not {name!r}")
     return name.encode("utf-8", "replace").replace(b"\0", b" ")
 
 
@@ -37,22 +40,31 @@ class span:
         return False
 
     def __call__(self, function):
-        @functools.wraps(function)
-        def inside(*arguments, **named):
-            with span(self.name):
-                return function(*arguments, **named)
-        return inside
+        """As a decorator: what the function does is in the span, also what it does when resumed."""
+        if inspect.iscoroutinefunction(function):
+            async def inside(*arguments, **named):
+                with span(self.name):
+                    return await function(*arguments, **named)
+        elif inspect.isgeneratorfunction(function):
+            def inside(*arguments, **named):
+                with span(self.name):
+                    return (yield from function(*arguments, **named))
+        else:
+            def inside(*arguments, **named):
+                with span(self.name):
+                    return function(*arguments, **named)
+        return functools.wraps(function)(inside)
 
 
 def mark(name):
     """An instant."""
-    library = _library.loaded()
+    text, library = _text(name), _library.loaded()
     if library:
-        library.sonde_mark(_text(name))
+        library.sonde_mark(text)
 
 
 def counter(name, value):
-    """A curve of the process; values are whole numbers."""
-    library = _library.loaded()
+    """A curve of the process; values are whole numbers of 64 bits."""
+    text, number, library = _text(name), int(value), _library.loaded()
     if library:
-        library.sonde_counter(_text(name), int(value))
+        library.sonde_counter(text, max(-2 ** 63, min(number, 2 ** 63 - 1)))

@@ -96,6 +96,12 @@ void *python_hook_at(void *thread)
     return known ? (char *)thread + hook_layouts[python_minor].function : NULL;
 }
 
+void *python_trace_hook_at(void *thread)
+{
+    char *at = python_hook_at(thread);
+    return at ? at + sizeof(python_profile_hook) : NULL;
+}
+
 static void *hook_of(const struct hook_layout *l, void *thread)
 {
     void *function;
@@ -199,6 +205,11 @@ bool python_hooks_set(void)
     else if (trace_self())
         trace_declare(TRACE_HOOK_REFUSED);
     return is_set;
+}
+
+bool python_hooks_trace(void)
+{
+    return is_set && trace_settings.calls;
 }
 
 void python_hooks_unset(void)

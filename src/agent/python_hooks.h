@@ -55,6 +55,7 @@ void python_hooks_init(void *handle);
 /* Sets what the settings ask for, in the calling thread's interpreter; and takes it away. */
 bool python_hooks_set(void);
 void python_hooks_unset(void);
+bool python_hooks_trace(void); /* calls are traced by now */
 
 /* Threads are started. Up to 3.11 each has a hook of its own: those of Python get it before
  * the one that started them gives up the interpreter's lock; those of C code, which come to Python
@@ -65,6 +66,7 @@ void python_thread_came(void);   /* and after */
 void python_hook_threads(void);
 /* Where a thread's state has its profile hook; NULL where that is not known. */
 void *python_hook_at(void *thread);
+void *python_trace_hook_at(void *thread); /* and its trace hook */
 /* The calling thread's, which has its lock. */
 void *python_interpreter(void);
 /* Of the calling thread, whose state that is, if it has none. */

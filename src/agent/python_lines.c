@@ -12,7 +12,6 @@
 
 #define SETS 4096
 #define LINES_OF_FUNCTION 20000u
-#define KEYWORDS 0x3 /* METH_VARARGS | METH_KEYWORDS */
 
 struct sets {
     uint32_t used;
@@ -115,7 +114,10 @@ static bool is_chosen(const char *path, const char *name)
 
 void line_set_consider(struct trace_entry *entry, uint64_t code, const char *path, const char *name)
 {
-    if (sets && trace_settings.chosen[0] && is_chosen(path, name))
+    if (!sets || !trace_settings.chosen[0])
+        return;
+    entry->decorates = python_is_decorator(path, name);
+    if (is_chosen(path, name))
         line_set_choose(entry, code);
 }
 
@@ -189,6 +191,22 @@ static void start(struct line_run *run)
     run->begin_allocations = run->allocations;
 }
 
+struct trace_line *line_pause(struct line_run *run)
+{
+    struct trace_line *line = run->line;
+    if (line)
+        account(run, trace_now());
+    run->line = NULL;
+    return line;
+}
+
+void line_resume(struct line_run *run, struct trace_line *line)
+{
+    run->line = line;
+    if (line)
+        start(run);
+}
+
 void line_begin(struct line_run *run, int32_t line)
 {
     uint32_t at = (uint32_t)(line - run->set->first);
@@ -231,29 +249,8 @@ void line_end(struct line_run *run)
     take_from_outer(run, now);
 }
 
-/* The code of what was decorated: a function, or what wraps one. A new reference. */
-static void *code_of(void *object)
+bool line_set_choose_code(void *code)
 {
-    static const char *const ways[] = {"__func__", "__wrapped__", "fget"};
-    void *code = python_api.attribute(object, "__code__");
-    for (size_t i = 0; !code && i < sizeof ways / sizeof *ways; i++) {
-        python_api.error_clear();
-        void *inner = python_api.attribute(object, ways[i]);
-        if (!inner)
-            continue;
-        code = python_api.attribute(inner, "__code__");
-        python_api.release(inner);
-    }
-    if (!code)
-        python_api.error_clear();
-    return code;
-}
-
-bool python_lines_choose(void *function)
-{
-    void *code = code_of(function);
-    if (!code)
-        return false;
     python_names_init(); /* hooks may come only later */
     if (!is_set) {
         trace_settings.lines = true;
@@ -261,48 +258,9 @@ bool python_lines_choose(void *function)
     }
     uint64_t key = (uint64_t)(uintptr_t)code;
     bool chosen = sets && line_set_choose(python_code_entry(key), key);
-    if (chosen && python_minor >= 12)
+    if (chosen && python_minor >= PYTHON_MONITORING)
         python_lines_monitor_choose(key);
-    python_api.release(code); /* the function holds it */
     return chosen;
-}
-
-static void *decorator; /* the function object */
-
-/* profile(function), as other line profilers have it; with options alone, the decorator itself. */
-static void *on_profile(void *self, void *arguments, void *keywords)
-{
-    (void)self;
-    (void)keywords;
-    void *object = PYTHON_WORD(arguments, LAYOUT_SIZE)
-                       ? (void *)(uintptr_t)PYTHON_WORD(arguments, LAYOUT_TUPLE)
-                       : decorator;
-    if (object != decorator && trace_self())
-        python_lines_choose(object);
-    python_api.retain(object);
-    return object;
-}
-
-static struct {
-    const char *name;
-    void *(*function)(void *, void *, void *);
-    int flags;
-    const char *doc;
-} profile_definition = {"profile", on_profile, KEYWORDS, "Counts the lines of a function."};
-
-/* Without a hook of ours this does nothing that a program could see. */
-static void decorator_set(void)
-{
-    void *builtins = python_api.import("builtins");
-    void *there = builtins ? python_api.attribute(builtins, "profile") : NULL;
-    if (there) {
-        python_api.release(there);
-        return;
-    }
-    python_api.error_clear();
-    decorator = builtins ? python_api.new_function(&profile_definition, NULL, NULL) : NULL;
-    if (!decorator || python_api.set_attribute(builtins, "profile", decorator) != 0)
-        python_api.error_clear();
 }
 
 void python_lines_set(void)
@@ -316,7 +274,7 @@ void python_lines_set(void)
     bool set = python_minor >= 12 ? python_lines_monitor_set() : python_lines_eval_set();
     is_set = set;
     if (set && trace_settings.chosen[0])
-        decorator_set();
+        python_decorator_set();
     if (!set)
         trace_declare(TRACE_HOOK_REFUSED);
 }

@@ -3,6 +3,7 @@
  * what it allocated. Sums are kept in the segment, so no event is written.
  *
  *   python_lines.c          which functions, and what a line's run adds
+ *   python_decorated.c      those that a script has decorated
  *   python_lines_eval.c     up to 3.11: the interpreter's trace hook, on while a chosen frame runs
  *   python_lines_monitor.c  from 3.12 on: sys.monitoring, on the chosen code alone
  */
@@ -32,6 +33,7 @@ struct line_run {
     int64_t held, seen;      /* then; the most, in what it called */
     uint64_t allocations;
     int64_t rss;
+    int (*behind)(void *, void *, int, void *); /* the trace hook before it */
     /* When the activation itself began. */
     bool begun;
     uint64_t begin, begin_taken, begin_given, begin_allocations;
@@ -45,11 +47,20 @@ void line_set_consider(struct trace_entry *entry, uint64_t code, const char *pat
 /* Chooses a function, whatever the patterns. NULL: there is no room. */
 const struct line_set *line_set_choose(struct trace_entry *entry, uint64_t code);
 
+bool line_set_choose_code(void *code);
+
 /* A line begins, after the one before it; the run ends. */
 void line_begin(struct line_run *run, int32_t line);
 void line_end(struct line_run *run);
+/* What happens in between is not the line's. */
+struct trace_line *line_pause(struct line_run *run);
+void line_resume(struct line_run *run, struct trace_line *line);
 
-/* "profile" among the builtins; and the hook for chosen functions. */
+/* "profile" among the builtins, unless there is another. */
+void python_decorator_set(void);
+/* Whether a function is a decorator of another line profiler: what it returns is chosen. */
+bool python_is_decorator(const char *path, const char *name);
+/* The hook for chosen functions. */
 void python_lines_set(void);
 bool python_lines_eval_set(void);
 bool python_lines_monitor_set(void);

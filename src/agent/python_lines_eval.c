@@ -12,6 +12,7 @@
 #include "agent/python_lines.h"
 
 #define ON_LINE 2
+#define TRACERS 10000         /* that count as ours */
 #define INTERPRETER_SIZE 8192 /* bytes of PyInterpreterState that are searched, in 3.8 alone */
 
 /* Where a PyThreadState has its trace hook, and a frame object its line. */
@@ -65,11 +66,27 @@ static void hook_put(void *thread, struct hook_state s)
     memcpy(flag_of(thread), &s.flag, layout.flag_size);
 }
 
+/* What on_line stands in front of. Not in a run: those are gone in a child. */
+static __thread python_profile_hook behind __attribute__((tls_model("initial-exec")));
+
+/* The program's own hook, a debugger's or another profiler's, goes on behind ours; what it takes is
+ * no line's. */
+static int call_behind(struct line_run *run, void *self, void *frame, int what, void *argument)
+{
+    struct trace_line *line = run ? line_pause(run) : NULL;
+    int result = behind(self, frame, what, argument);
+    const struct trace_thread *t = trace_own();
+    if (line && what != ON_LINE && t && t->lines == run)
+        line_resume(run, line);
+    return result;
+}
+
 static int on_line(void *self, void *frame, int what, void *argument)
 {
-    (void)self;
-    (void)argument;
-    struct trace_thread *t = trace_own();
+    const struct trace_thread *t = trace_own();
+    if (behind && call_behind(t ? t->lines : NULL, self, frame, what, argument) != 0)
+        return -1;
+    t = trace_own();
     if (what != ON_LINE || !t || !t->lines)
         return 0;
     int32_t line;
@@ -99,10 +116,14 @@ static void *eval_frame(void *thread, void *frame, int throwing)
 /* A frame of a function that is not chosen, called by one that is. */
 static void *run_apart(void *thread, void *frame, int throwing, struct hook_state before)
 {
-    struct hook_state quiet = {.flag = word_at(thread, layout.profile) ? layout.on : 0};
-    hook_put(thread, quiet);
+    struct hook_state apart = {.flag = before.flag};
+    if (behind)
+        memcpy(&apart.function, &behind, sizeof behind);
+    else
+        apart.flag = word_at(thread, layout.profile) ? layout.on : 0;
+    hook_put(thread, apart);
     void *result = eval_frame(thread, frame, throwing);
-    if (hook_get(thread).function == NULL)
+    if (hook_get(thread).function == apart.function)
         hook_put(thread, before);
     return result;
 }
@@ -111,19 +132,29 @@ static void *run_chosen(void *thread, void *frame, int throwing, const struct li
                         struct trace_thread *t)
 {
     struct hook_state before = hook_get(thread);
-    struct line_run run = {.outer = t->lines, .set = set};
-    if (before.function && before.function != ours()) {
-        trace_declare(TRACE_HOOK_TAKEN); /* a debugger's: it goes first */
-        return eval_frame(thread, frame, throwing);
-    }
+    struct line_run run = {.outer = t->lines, .set = set, .behind = behind};
+    if (before.function != ours())
+        memcpy(&behind, &before.function, sizeof behind);
     t->lines = &run;
-    hook_put(thread, (struct hook_state){ours(), layout.on});
+    hook_put(thread, (struct hook_state){ours(), behind ? before.flag : layout.on});
     void *result = eval_frame(thread, frame, throwing);
     line_end(&run);
     t->lines = run.outer;
+    behind = run.behind;
     if (hook_get(thread).function == ours())
         hook_put(thread, before);
+    else
+        trace_declare(TRACE_LINES_TAKEN);
     return result;
+}
+
+static void *run_plain(void *thread, void *frame, int throwing, const struct trace_thread *t)
+{
+    if (__builtin_expect(!t->lines, 1))
+        return eval_frame(thread, frame, throwing);
+    struct hook_state before = hook_get(thread);
+    return before.function == ours() ? run_apart(thread, frame, throwing, before)
+                                     : eval_frame(thread, frame, throwing);
 }
 
 static void *run_frame(void *thread, void *frame, int throwing, const struct trace_entry *e,
@@ -132,11 +163,11 @@ static void *run_frame(void *thread, void *frame, int throwing, const struct tra
     const struct line_set *set = line_set_of(e);
     if (__builtin_expect(set != NULL, 0))
         return run_chosen(thread, frame, throwing, set, t);
-    if (__builtin_expect(!t->lines, 1))
-        return eval_frame(thread, frame, throwing);
-    struct hook_state before = hook_get(thread);
-    return before.function == ours() ? run_apart(thread, frame, throwing, before)
-                                     : eval_frame(thread, frame, throwing);
+    bool decorates = e->decorates;
+    void *result = run_plain(thread, frame, throwing, t);
+    if (__builtin_expect(decorates, 0) && result && trace_self())
+        python_lines_choose(result);
+    return result;
 }
 
 static bool traces_frames; /* calls, not of C functions */
@@ -242,10 +273,11 @@ bool python_lines_eval_set(void)
     if (!hook_interpreter(python_interpreter()))
         return false;
     /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
-     * is one: ours counts as one from now on. */
+     * is one. Ours count from now on, many times: a program that takes its own hook away where it
+     * found ours takes one from the count. */
     void *self = python_api.thread_get();
-    if (python_minor <= 9 && !word_at(self, layout.function)) {
-        struct hook_state before = hook_get(self);
+    struct hook_state before = hook_get(self);
+    for (int i = 0; i < TRACERS && python_minor <= 9 && !before.function; i++) {
         python_api.set_trace(on_line, NULL);
         hook_put(self, before);
     }

@@ -2,6 +2,8 @@
  * Lines from CPython 3.12 on, by sys.monitoring: the beginning of every function is seen once, to
  * find those that are chosen; from then on only their own code has events.
  */
+#include <string.h>
+
 #include "agent/publish.h"
 #include "agent/python.h"
 #include "agent/python_hooks.h"
@@ -37,6 +39,36 @@ static struct line_run *run_take(struct trace_thread *t)
     return run;
 }
 
+/* What on_traced stands in front of. Not in a run: those are gone in a child. */
+static __thread python_profile_hook behind __attribute__((tls_model("initial-exec")));
+
+/* In front of the program's own trace hook, a debugger's or another profiler's: what that takes is
+ * no line's. */
+static int on_traced(void *self, void *frame, int what, void *argument)
+{
+    struct trace_thread *t = trace_own();
+    struct line_run *run = t ? t->lines : NULL;
+    struct trace_line *line = run ? line_pause(run) : NULL;
+    int result = behind(self, frame, what, argument);
+    if (line && trace_own() == t && t->lines == run)
+        line_resume(run, line);
+    return result;
+}
+
+static python_profile_hook hook_get(void)
+{
+    python_profile_hook hook = NULL;
+    const void *at = python_trace_hook_at(python_api.thread_get());
+    if (at)
+        memcpy(&hook, at, sizeof hook);
+    return hook;
+}
+
+static void hook_put(python_profile_hook hook)
+{
+    memcpy(python_trace_hook_at(python_api.thread_get()), &hook, sizeof hook);
+}
+
 static void push(const struct line_set *set)
 {
     struct trace_thread *t = trace_self();
@@ -45,6 +77,22 @@ static void push(const struct line_set *set)
         return;
     *run = (struct line_run){.outer = t->lines, .set = set};
     t->lines = run;
+    python_profile_hook hook = hook_get();
+    if (__builtin_expect(hook && hook != on_traced, 0)) {
+        run->behind = behind = hook;
+        hook_put(on_traced);
+    }
+}
+
+static void end(struct trace_thread *t)
+{
+    struct line_run *run = t->lines;
+    line_end(run);
+    if (__builtin_expect(run->behind && hook_get() == on_traced, 0))
+        hook_put(run->behind);
+    t->lines = run->outer;
+    run->outer = t->spare_runs;
+    t->spare_runs = run;
 }
 
 /* Up to the innermost run of this code; those within it ended unseen. */
@@ -56,19 +104,14 @@ static void pop(uint64_t code)
         run = run->outer;
     if (!run)
         return;
-    for (bool last = false; !last;) {
-        struct line_run *at = t->lines;
-        last = at == run;
-        line_end(at);
-        t->lines = at->outer;
-        at->outer = t->spare_runs;
-        t->spare_runs = at;
-    }
+    while (t->lines != run)
+        end(t);
+    end(t);
 }
 
-static const struct line_set *set_of(void *const *arguments)
+static const struct trace_entry *entry_of(void *const *arguments)
 {
-    return line_set_of(python_code_entry((uint64_t)(uintptr_t)arguments[0]));
+    return python_code_entry((uint64_t)(uintptr_t)arguments[0]);
 }
 
 static void *on_start(void *self, void *const *arguments, int64_t count)
@@ -79,12 +122,14 @@ static void *on_start(void *self, void *const *arguments, int64_t count)
         return python_api.none;
     uint64_t code = (uint64_t)(uintptr_t)arguments[0];
     bool known = trace_find(python_code_key(code)) != NULL;
-    const struct line_set *set = set_of(arguments);
-    if (!set)
+    const struct trace_entry *entry = entry_of(arguments);
+    const struct line_set *set = line_set_of(entry);
+    if (!set && !entry->decorates)
         return disable;
     if (!known)
         python_lines_monitor_choose(code);
-    push(set);
+    if (set)
+        push(set);
     return python_api.none;
 }
 
@@ -92,7 +137,12 @@ static void *on_end(void *self, void *const *arguments, int64_t count)
 {
     (void)self;
     (void)count;
-    pop((uint64_t)(uintptr_t)arguments[0]);
+    uint64_t code = (uint64_t)(uintptr_t)arguments[0];
+    const struct trace_thread *t = trace_self();
+    bool innermost = t && t->lines && t->lines->set->code == code;
+    if (t && !innermost && entry_of(arguments)->decorates)
+        python_lines_choose(arguments[2]);
+    pop(code);
     return python_api.none;
 }
 
@@ -111,7 +161,7 @@ static void *on_throw(void *self, void *const *arguments, int64_t count)
 {
     (void)self;
     (void)count;
-    const struct line_set *set = trace_self() ? set_of(arguments) : NULL;
+    const struct line_set *set = trace_self() ? line_set_of(entry_of(arguments)) : NULL;
     if (set)
         push(set);
     return python_api.none;

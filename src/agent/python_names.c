@@ -34,7 +34,8 @@ static bool path_matches(const char *patterns, const char *path)
 static bool is_own(const char *path)
 {
     static const char *const files[] = {"/sonde/spans.py", "/sonde/_library.py",
-                                        "/sonde/profiler.py", "/sonde/lines.py"};
+                                        "/sonde/profiler.py", "/sonde/lines.py",
+                                        "/sonde/magics.py"};
     size_t len = strlen(path);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         size_t tail = strlen(files[i]);

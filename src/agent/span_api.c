@@ -95,20 +95,33 @@ int sonde_python_join(void)
     return agent_join() ? 0 : -1;
 }
 
-/* With the lock. Every call from now on (2: not of C functions), or no more. */
+static unsigned tracing; /* how many parts of the program asked for it */
+
+static int trace_calls(bool on)
+{
+    python_hooks_unset();
+    trace_settings.calls = trace_settings.builtins = on;
+    return !on || python_hooks_set() ? 0 : -1;
+}
+
+/* With the lock. Every call from now on, or no more: one within another ends with the outer one,
+ * and where the whole program is traced, it stays so. */
 int sonde_python_trace(int on)
 {
+    static bool always;
     if (!trace_process || !python_minor)
         return -1;
-    python_hooks_unset();
-    trace_settings.calls = on;
-    trace_settings.builtins = on == 1;
-    return !on || python_hooks_set() ? 0 : -1;
+    if (!tracing)
+        always = python_hooks_trace();
+    unsigned before = tracing;
+    tracing = on ? before + 1 : before - (before > 0);
+    return always || (before > 0) == (tracing > 0) ? 0 : trace_calls(on);
 }
 
 /* With the lock. The session is over: the collector ends. */
 void sonde_python_leave(void)
 {
+    tracing = 0;
     python_hooks_unset();
     agent_leave();
 }

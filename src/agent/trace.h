@@ -89,8 +89,9 @@ void trace_await(struct trace_thread *t);
 struct trace_entry {
     uint64_t key; /* 0: free */
     uint32_t id;
-    uint16_t hidden; /* left out by the user's filters */
-    uint16_t chosen; /* 1 + index of its lines, see python_lines.c; 0: none */
+    uint8_t hidden;    /* left out by the user's filters */
+    uint8_t decorates; /* what it returns is chosen, see python_decorated.c */
+    uint16_t chosen;   /* 1 + index of its lines, see python_lines.c; 0: none */
 };
 
 struct trace_text {

@@ -91,7 +91,7 @@ static struct trace_entry *add(uint64_t key, const struct trace_text *text)
     e = place_for(key);
     trace_table->used++;
     e->id = ++trace_table->next;
-    e->hidden = 0;
+    e->hidden = e->decorates = 0;
     e->chosen = 0;
     __atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
     return e;

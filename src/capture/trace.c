@@ -358,6 +358,9 @@ static const struct {
     {TRACE_HOOK_REFUSED, "an interpreter did not take the hook: its calls are not traced"},
     {TRACE_NAMES_FULL, "more functions were called than names can be kept: some have none"},
     {TRACE_LINES_FULL, "more lines were to be counted than there is room for"},
+    {TRACE_LINES_TAKEN,
+     "a program set a trace hook inside a function whose lines are counted: lines "
+     "of that call from there on are missing"},
     {TRACE_THREADS_UNSEEN,
      "threads that C code started were seen late: the program has another hook for its frames"},
 };

@@ -5,35 +5,49 @@
 
 #define PATTERNS_MAX 1000 /* bytes that an agent has room for */
 
-static int join(const struct option_list *list, const char *option, struct text *out,
-                struct error *err)
+/* "module:function" as the agent knows it, "module.function": the colon separates patterns. */
+static int add_function(const char *pattern, int len, struct text *out, struct error *err)
 {
-    for (size_t i = 0; i < list->len; i++)
-        text_format(out, "%s%s", i ? ":" : "", list->data[i]);
-    if (out->len > PATTERNS_MAX)
-        return error_set(err, FAULT_USAGE, "the patterns of --%s are longer than %d bytes together",
-                         option, PATTERNS_MAX);
+    const char *colon = memchr(pattern, ':', (size_t)len);
+    if (!colon && pattern[0] != '@')
+        return error_set(err, FAULT_USAGE,
+                         "--lines takes MODULE:FUNCTION, such as 'app:main' or '*:parse_*', or "
+                         "'@profile'; not '%.*s'",
+                         len, pattern);
+    size_t start = out->len;
+    text_format(out, "%.*s", len, pattern);
+    if (colon)
+        out->data[start + (size_t)(colon - pattern)] = '.';
     return 0;
 }
 
-/* "module:function" as the agent knows it, "module.function": the colon separates patterns. */
-static int join_lines(const struct option_list *list, struct text *out, struct error *err)
+static int add_file(const char *pattern, int len, struct text *out, struct error *err)
 {
-    for (size_t i = 0; i < list->len; i++) {
-        const char *colon = strchr(list->data[i], ':');
-        if (!colon && list->data[i][0] != '@')
-            return error_set(err, FAULT_USAGE,
-                             "--lines takes MODULE:FUNCTION, such as 'app:main' or '*:parse_*', or "
-                             "'@profile'; not '%s'",
-                             list->data[i]);
-        text_format(out, "%s%s", i ? ":" : "", list->data[i]);
-        if (colon)
-            out->data[out->len - strlen(colon)] = '.';
-    }
-    if (out->len > PATTERNS_MAX)
-        return error_set(err, FAULT_USAGE, "the patterns of --lines are longer than %d bytes",
-                         PATTERNS_MAX);
+    (void)err;
+    text_format(out, "%.*s", len, pattern);
     return 0;
+}
+
+/* Patterns, each option's separated by commas, one after another with colons between them. */
+static int join(const struct option_list *list, const char *option,
+                int (*add)(const char *, int, struct text *, struct error *), struct text *out,
+                struct error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        for (const char *at = list->data[i]; *at && !rc; at += *at == ',') {
+            int len = (int)strcspn(at, ",");
+            if (len && out->len)
+                text_add_char(out, ':');
+            if (len)
+                rc = add(at, len, out, err);
+            at += len;
+        }
+    }
+    if (!rc && out->len > PATTERNS_MAX)
+        rc = error_set(err, FAULT_USAGE, "the patterns of --%s are longer than %d bytes together",
+                       option, PATTERNS_MAX);
+    return rc;
 }
 
 int tracing_apply(const struct tracing_options *o, struct tracing *t,
@@ -50,11 +64,11 @@ int tracing_apply(const struct tracing_options *o, struct tracing *t,
         return o->line_memory || o->rss
                    ? error_set(err, FAULT_USAGE, "--line-memory and --rss go with --lines")
                    : 0;
-    int rc = join(&o->only, "trace-only", &t->only, err);
+    int rc = join(&o->only, "trace-only", add_file, &t->only, err);
     if (!rc)
-        rc = join(&o->skip, "trace-skip", &t->skip, err);
+        rc = join(&o->skip, "trace-skip", add_file, &t->skip, err);
     if (!rc)
-        rc = join_lines(&o->lines, &t->lines, err);
+        rc = join(&o->lines, "lines", add_function, &t->lines, err);
     if (rc)
         return rc;
     t->trace.only = t->only.len ? t->only.data : NULL;

@@ -44,11 +44,12 @@ enum trace_word {
 enum trace_unit { TRACE_NANOSECONDS = 0 /* CLOCK_MONOTONIC */, TRACE_TSC = 1, TRACE_CLOCKS };
 
 enum trace_flag {
-    TRACE_HOOK_TAKEN = 1,      /* the program used sys.setprofile (or settrace) itself */
+    TRACE_HOOK_TAKEN = 1,      /* the program used sys.setprofile itself */
     TRACE_HOOK_REFUSED = 2,    /* the interpreter did not take the hook */
     TRACE_NAMES_FULL = 4,      /* some functions have no name: id 0 */
     TRACE_LINES_FULL = 8,      /* some lines were not counted */
     TRACE_THREADS_UNSEEN = 16, /* C code started threads, which could not be watched */
+    TRACE_LINES_TAKEN = 32,    /* sys.settrace was used within a function whose lines are counted */
 };
 
 enum trace_name_kind {

@@ -12,7 +12,8 @@ import pytest
 
 from pythons import folded
 from runs import Recording, run, wait_until
-from test_trace import FOUND, calls, count, lines, name_of, trace_of
+from test_python_lines import lines
+from test_trace import FOUND, calls, count, name_of, trace_of
 
 SOME = [path for path in FOUND if name_of(path).startswith(("debian", "3.8", "3.13"))]
 pytestmark = pytest.mark.skipif(not SOME, reason="no interpreter was found")
@@ -197,6 +198,113 @@ def test_killed_at_once(app, python, recording, tmp_path, trace):
         assert count(calls(made), "f") == 1
 
 
+ODD = """
+    import os, sonde, sys, threading
+    def leaf(n):
+        return n + 1
+    def says(what):
+        try:
+            print(what())
+        except (RuntimeError, ValueError, TypeError) as error:
+            print(type(error).__name__, error)
+    def nested():
+        with sonde.profile("nested.sonde"), sonde.profile("inner.sonde"):
+            pass
+    def closed():
+        with sonde.profile("closed.sonde"):
+            yield 1
+    def leaves():
+        with sonde.profile("forked.sonde", trace=True):
+            child = os.fork()
+            leaf(1)
+            if not child:
+                with sonde.profile("never.sonde"):
+                    leaf(2)
+                return None
+            status = os.waitpid(child, 0)[1]
+        return status
+    says(nested)
+    says(sonde.Profiler("x.sonde").stop)
+    says(sonde.Profiler("no/such/x.sonde").start)
+    one = sonde.Profiler("twice.sonde").start()
+    says(one.start)
+    says(lambda: one.stop() + one.stop())
+    for options in ({"what": "all"}, {"rss_hz": "a"}, {"filter": 3}):
+        says(lambda: sonde.Profiler(**options))
+    generator = closed()
+    next(generator)
+    generator.close()
+    threads = [threading.Thread(target=one.start), threading.Thread(target=one.stop)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    says(lambda: sonde.span(3))
+    says(lambda: sonde.profile_lines(len)([1]))
+    status = leaves()
+    if status is None:
+        os._exit(7)
+    print(status >> 8)
+    sonde.Profiler("left.sonde", trace=True).start()
+    for i in range(1000):
+        leaf(i)
+"""
+
+
+def test_odd_uses(app, python, recording, tmp_path):
+    """One within another, started or stopped twice, left by a fork or an exit: a sentence, or the
+    recording that was asked for, whole when the program ends; warnings are none."""
+    said = app(python, "import warnings\nwarnings.simplefilter('error')\n" + textwrap.dedent(ODD))
+    assert said.stderr == "" and said.stdout.splitlines() == [
+        "RuntimeError a profiler is running already", "RuntimeError this profiler was not started",
+        "NotAvailable sonde attach: cannot create the recording no/such/x.sonde: No such file or "
+        "directory", "RuntimeError a profiler is running already", "twice.sondetwice.sonde",
+        "ValueError what is one of python, native, both, not 'all'",
+        "ValueError rss_hz is a whole number up to 1000, not 'a'",
+        "ValueError filter is a pattern of files or a list of them, not 3",
+        "TypeError a name is text, not 3", "1", "7"], said
+    assert count(calls(recording(tmp_path / "left.sonde")), "leaf") == 1000
+    forked = recording(tmp_path / "forked.sonde")
+    assert count(calls(forked), "leaf") == 3 and count(calls(forked), "never.sonde") == 1
+    assert len(forked.report(status=None).processes) == 2
+    assert not (tmp_path / "never.sonde").exists() and not (tmp_path / "inner.sonde").exists()
+    for name in ("nested", "twice", "closed", "forked", "left"):
+        assert recording(tmp_path / f"{name}.sonde").report(status=None).facts("run")["complete"] == "yes"
+
+
+def test_parts_of_a_traced_run(app, python, sonde_path, recording, tmp_path):
+    """Profiles within a recording trace their part, the outermost to its end; a run that is traced as a
+    whole stays so. Spans cover what coroutines and generators do."""
+    text = USE + """
+    import asyncio
+    @sonde.span("slow")
+    async def slow():
+        await asyncio.sleep(0.05)
+    @sonde.span("rows")
+    def rows():
+        time.sleep(0.05)
+        yield 1
+    def inside(): pass
+    def outside(): pass
+    with sonde.profile(trace=True):
+        with sonde.profile(trace=True):
+            inside()
+        inside()
+    outside()
+    asyncio.run(slow())
+    list(rows())
+    """
+    for options, expected in (([], 0), (["--trace"], 1)):
+        app(python, text, under=[sonde_path, "run", "-q", "-f", "-o", tmp_path / "x.sonde", *options,
+                                 "--"])
+        made = recording(tmp_path / "x.sonde")
+        table = calls(made)
+        assert count(table, "inside") == 2
+        assert sum(name == "outside" for _, _, name in table) == expected
+        took = {event["name"]: event["dur"] for event in trace_of(made)
+                if event.get("cat") == "span" and event["ph"] == "X"}
+        assert took["slow"] > 45000 and took["rows"] > 45000, took
+
+
 def test_main_module(app, python, environment, root, sonde_path, recording, tmp_path):
     (tmp_path / "app.py").write_text("import sys\ndef f(): return sys.argv[1]\nprint(f())\n")
     done = run([python, "-m", "sonde", "run", "-q", "--trace", "-o", tmp_path / "m.sonde",
@@ -206,25 +314,81 @@ def test_main_module(app, python, environment, root, sonde_path, recording, tmp_
     assert count(calls(recording(tmp_path / "m.sonde")), "f") == 1
 
 
-def test_magics(app, python):
-    """With a shell that does what IPython's does."""
-    said = app(python, """
-        import sonde
+SHELLS = {
+    # What the magics need of IPython's shell, as that does it.
+    "stand-in": """
+        import codeop
+        class Compiler(codeop.Compile):
+            def cache(self, text, number):
+                return f"<ipython-input-{number}>"
+            def __call__(self, source, name, mode):
+                return compile(source, name, mode)
         class Shell:
+            execution_count, compile = 1, Compiler()
             def __init__(self):
-                self.magics, self.space = {}, {}
+                self.magics, self.user_ns = {}, {}
             def register_magic_function(self, function, kind, name):
                 self.magics[kind, name] = function
-            def run_cell(self, text):
-                exec(text, self.space)
+            def transform_cell(self, text):
+                return text
+            def should_run_async(self, text, transformed_cell):
+                return False
+            def run_line_magic(self, name, line):
+                return self.magics["line", name](line)
+            def run_cell_magic(self, name, line, cell):
+                return self.magics["cell", name](line, cell)
         shell = Shell()
         sonde.load_ipython_extension(shell)
-        shell.run_cell("def twice(n): return 2 * n")
-        shell.magics["line", "sonde"]("--trace [twice(i) for i in range(50)]")
-        shell.magics["cell", "sonde"]("--trace", "for i in range(20):\\n    twice(i)\\n")
-    """).stdout
+        """,
+    "IPython": """
+        from IPython.core.interactiveshell import InteractiveShell
+        shell = InteractiveShell.instance(colors="NoColor")
+        shell.run_line_magic("load_ext", "sonde")
+        """,
+}
+CELLS = """
+        exec("def twice(n): return 2 * n", shell.user_ns)
+        shell.run_line_magic("sonde", "--trace [twice(i) for i in range(50)]")
+        shell.run_cell_magic("sonde", "--trace", "for i in range(20):\\n    twice(i)\\n")
+        print("value", shell.run_line_magic("sonde", "-o 'my file.sonde' twice(3) * 7"))
+        print("value", shell.run_line_magic("sonde", "-3 * twice(1)"))
+        for line in ("--nope 3", "", "-o"):
+            try:
+                shell.run_line_magic("sonde", line)
+            except Exception as error:
+                print(type(error).__name__, error)
+        try:
+            shell.run_line_magic("sonde", "1 / 0")
+        except ZeroDivisionError:
+            print("not hidden")
+        with sonde.profile("other.sonde"):
+            try:
+                shell.run_line_magic("sonde", "3")
+            except Exception as error:
+                print(error)
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_magics(app, python, tmp_path, shell):
+    """In IPython's shell where an interpreter has it, and in one that does what that does."""
+    if shell == "IPython":
+        python = next((path for path in FOUND if subprocess.run(
+            [path, "-c", "import IPython"], capture_output=True, check=False).returncode == 0), None)
+        if not python:
+            pytest.skip("no interpreter has IPython")
+    said = app(python, "import os, sonde\nos.environ['IPYTHONDIR'] = os.getcwd()\n"
+               + textwrap.dedent(SHELLS[shell]) + textwrap.dedent(CELLS)).stdout
     rows = [line.split() for line in said.splitlines() if line.endswith("(twice)")]
     assert [row[0] for row in rows] == ["50", "20"], said
+    traced = said.partition("still running")[0]
+    assert "magics.py" not in traced and "interactiveshell" not in traced, said
+    assert "value 42\n" in said and "value -6\n" in said and (tmp_path / "my file.sonde").exists()
+    assert said.count("Next\n") <= 1, said  # nothing to do with files that are gone
+    error = "UsageError" if shell == "IPython" else "ValueError"
+    assert f"{error} %sonde knows [--trace] [-o FILE], not --nope" in said, said
+    assert f"{error} usage: %sonde" in said and f"{error} %sonde knows [--trace] [-o FILE], not -o" in said
+    assert "not hidden\n" in said and "a profiler is running already\n" in said, said
 
 
 TESTS = """

@@ -1,5 +1,5 @@
-"""Traced calls and counted lines of Python: the same numbers as cProfile and sys.settrace give, for
-all threads and processes, on every version; and programs that notice nothing of it."""
+"""Traced calls of Python: the same numbers as cProfile gives, for all threads and processes, on every
+version; and programs that notice nothing of it."""
 
 import json
 import os
@@ -374,6 +374,45 @@ def test_own_hook_gets_the_same_events(harness, python, script):
         assert made.made.stdout == alone.stdout and made.made.status == 0, made.made
 
 
+@pytest.mark.parametrize("path", [path for path in FOUND if minor(path) >= 12], ids=name_of)
+def test_own_hook_of_all_threads(harness, path, script):
+    """Set in threads that are in the middle of a call: no end of one whose beginning was not seen."""
+    app = script("""
+        import sys, threading
+        seen = {}
+        def hook(frame, event, arg):
+            seen.setdefault(threading.get_ident(), []).append((event, getattr(arg, "__name__", arg)))
+        ready, held = threading.Semaphore(0), threading.Lock()
+        def work():
+            return len(sorted([2, 1]))
+        def other():
+            ready.release()
+            held.acquire()
+            work()
+            held.release()
+        def after(): pass
+        held.acquire()
+        threads = [threading.Thread(target=other) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+            ready.acquire()
+        threading.setprofile_all_threads(hook)
+        work()
+        held.release()
+        for thread in threads:
+            thread.join()
+        threading.setprofile_all_threads(None)
+        assert sys.getprofile() is None
+        for _ in range(100): after()
+        mine = seen.pop(threading.get_ident())
+        print(mine[:9], sorted(events[:9] for events in seen.values()))
+    """)
+    alone = subprocess.run([path, app], capture_output=True, text=True, check=True)
+    made = record(harness, [path, app], options=["--trace"])
+    assert made.made.stdout == alone.stdout and made.made.status == 0, made.made
+    assert count(calls(made), "after") == 100
+
+
 def test_difficult_ends(harness, some_python, script):
     """Recursion of ten thousand, os._exit, exceptions that end the program, generators closed late."""
     app = script("""
@@ -492,150 +531,3 @@ def test_chrome_trace_comes_back(harness, script, recording, tmp_path):
                       if event["ph"] == "X")
     assert spans(back) == spans(made)
     assert sum(name == "fib0" for name, _ in spans(back)) == 21
-
-
-# ---- lines
-
-SORTS = '''
-import random
-
-
-def test_sorted(fn, iters=100):
-    for i in range(iters):
-        l = [random.randint(0, 100) for i in range(0, random.randint(0, 50))]
-        assert fn(l) == sorted(l)
-
-
-@profile
-def insertionsort(array):
-
-    for i in range(len(array)):
-        j = i-1
-        v = array[i]
-        while j >= 0 and v < array[j]:
-            array[j+1] = array[j]
-            j -= 1
-        array[j+1] = v
-    return array
-
-
-@profile
-def quicksort(array):
-    if len(array) <= 1:
-        return array
-    pivot = array[0]
-    left = [i for i in array[1:] if i < pivot]
-    right = [i for i in array[1:] if i >= pivot]
-    return quicksort(left) + [pivot] + quicksort(right)
-
-
-@profile
-def numbers(n):
-    for i in range(n):
-        try:
-            yield i
-        finally:
-            n += 0
-
-
-@profile
-def fails(n):
-    while n > 0: n -= 1
-    raise ValueError(n)
-
-
-if __name__ == '__main__':
-    random.seed(7)
-    for fn in [quicksort, insertionsort]:
-        test_sorted(fn)
-    a = numbers(5)
-    for x, y in zip(numbers(7), a):
-        try:
-            fails(x)
-        except ValueError:
-            pass
-    a.close()
-'''
-
-SETTRACE = '''
-import collections, json, sys
-hits, chosen = collections.Counter(), set()
-def profile(f):
-    chosen.add(f.__code__)
-    return f
-def local(frame, event, arg):
-    if event == "line":
-        hits[frame.f_lineno] += 1
-    return local
-def trace(frame, event, arg):
-    return local if frame.f_code in chosen else None
-path = sys.argv[1]
-code = compile(open(path).read(), path, "exec")
-sys.settrace(trace)
-exec(code, {"__name__": "__main__", "profile": profile})
-sys.settrace(None)
-print(json.dumps(hits))
-'''
-
-
-def lines(recording, *options):
-    rows = recording.show("--lines", "--json", *options).json["sections"]["lines"]["rows"]
-    return {row["line"]: row for row in rows if row["line"] and row["hits"]}
-
-
-def test_lecture_sorts(harness, python, script):
-    """The hits of every line are those that sys.settrace counts."""
-    app, truth = script(SORTS, "sorts.py"), script(SETTRACE, "truth.py")
-    answer = subprocess.run([python, truth, app], stdout=subprocess.PIPE, check=True).stdout
-    expected = {int(line): n for line, n in json.loads(answer).items()}
-    made = record(harness, [python, app], options=["--lines", "@profile"])
-    assert made.made.status == 0, made.made
-    found = {line: row["hits"] for line, row in lines(made).items()}
-    assert found == expected
-    again = record(harness, [python, app], options=["--lines", "sorts:quick*,__main__:fails"])
-    found = lines(again)
-    assert {row["function"] for row in found.values()} >= {"quicksort", "fails"}
-    assert all(row["hits"] == expected[line] for line, row in found.items())
-
-
-def test_line_times(harness, some_python, script):
-    made = record(harness, [some_python, script("""
-        import time
-        def sleeper(n):
-            for _ in range(n):
-                time.sleep(0.02)
-                if n: pass
-        sleeper(5)
-    """)], options=["--lines", "app:sleeper"])
-    found = lines(made)
-    assert found[4]["hits"] == 5 and 0.1e9 <= found[4]["time"] < 0.4e9
-    assert found[5]["time"] < found[4]["time"] / 4 and found[4]["source"].strip().startswith("time")
-
-
-MEMORY = '''
-@profile
-def my_func():
-    a = [1] * (10 ** 6)
-    b = [2] * (2 * 10 ** 7)
-    del b
-    return a
-
-if __name__ == '__main__':
-    my_func()
-'''
-
-
-def test_lecture_memory(harness, python, script):
-    """152.6 MiB at the line of b, and away again at the next."""
-    made = record(harness, [python, script(MEMORY)],
-                          options=["--lines", "@profile", "--line-memory", "--rss"])
-    assert made.made.status == 0, made.made
-    found = lines(made)
-    big = 2 * 10 ** 7 * 8
-    assert abs(found[4]["allocated"] - big) < 8192 and abs(found[4]["net"] - big) < 8192
-    assert abs(found[4]["peak"] - big) < 8192
-    assert abs(found[5]["net"] + big) < 8192 and found[5]["peak"] < 65536
-    assert abs(found[3]["net"] - 8 * 10 ** 6) < 65536
-    assert abs(found[4]["rss"] - big) < 2 << 20 and abs(found[5]["rss"] + big) < 2 << 20
-    shown = made.show("--lines").stdout
-    assert "152.6 MiB" in shown and "del" in shown
