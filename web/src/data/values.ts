@@ -15,7 +15,7 @@ export interface ValueKind {
 }
 
 const HEAP: Record<string, [string, string, string]> = {
-  'heap:live': ['Heap live at the end', 'blocks', 'Bytes that were still allocated at the end'],
+  'heap:live': ['Heap live at the end', 'blocks', 'Bytes that were still allocated at the end: leaks, and what is kept on purpose'],
   'heap:peak': ['Heap at each peak', '', 'Bytes held when each process was at its own peak'],
   'heap:tree-peak': ['Heap at the peak', '', 'Bytes held when all processes together were at their peak'],
   'heap:allocated': ['Heap allocated', 'allocations', 'All bytes that were ever allocated'],

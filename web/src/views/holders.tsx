@@ -53,9 +53,10 @@ export function Holders() {
   const chosen = tabs.some((t) => t.id === value) ? value : usual;
   if (!chosen) return <Card title="Who holds it"><Empty title="No allocations were seen yet" /></Card>;
   const counted = kinds.value.some((k) => k.id === chosen);
+  const drawn = chosen === 'leaks' && kinds.value.some((k) => k.id === 'heap:live') ? 'heap:live' : counted ? chosen : '';
   return (
     <Card class="holders" title="Who holds it" aside={
-      counted && <button type="button" onClick={() => go({ view: 'flame', tab: 'graph', value: chosen, zoom: null })}>Open as flame graph</button>}>
+      drawn && <button type="button" onClick={() => go({ view: 'flame', tab: 'graph', value: drawn, zoom: null })}>Open as flame graph</button>}>
       <div class="card-tools">
         <Segments label="What is counted" chosen={chosen} choose={(id) => go({ value: id })} choices={tabs} />
       </div>
