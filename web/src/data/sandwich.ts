@@ -2,7 +2,7 @@
 // outermost call counts.
 
 import { floats } from './growing.ts';
-import { addUp, childrenOf, outermost, type Sums } from './sums.ts';
+import { addUp, childrenOf, dense, outermost, type Sums } from './sums.ts';
 import { NodeTree } from './tree.ts';
 
 class Building {
@@ -74,43 +74,75 @@ export interface Edge {
   calls: number; // of counts that are a function's own: each call once
 }
 
-/** What was spent in calls from one function to another; a pair counts once a stack. */
+const EDGES_MOST = 20_000;
+const made = new WeakMap<Sums, Edge[]>();
+
+/** What was spent in calls from one function to another, the heaviest of them first; a pair counts once a stack. */
 export function edges(sums: Sums): Edge[] {
+  let all = made.get(sums);
+  if (!all) made.set(sums, (all = findEdges(sums)));
+  return all;
+}
+
+/** By node the number of the call that it is, -1 for the outermost; by call a node that is one. */
+function numberCalls({ tree, total }: Sums): { of: Int32Array; nodes: number[] } {
+  const { of: symbols, symbols: special } = dense(tree, total.length);
+  const most = tree.recording.symbolName.length + special.length;
+  const numbers = new Map<number, number>();
+  const nodes: number[] = [];
+  const of = new Int32Array(total.length).fill(-1);
+  for (let i = 1; i < total.length; i++) {
+    const parent = tree.parent.data[i];
+    if (!parent || !total[i]) continue;
+    const key = symbols[parent] * most + symbols[i];
+    let number = numbers.get(key);
+    if (number === undefined) {
+      numbers.set(key, (number = nodes.length));
+      nodes.push(i);
+    }
+    of[i] = number;
+  }
+  return { of, nodes };
+}
+
+function findEdges(sums: Sums): Edge[] {
   const { tree, total } = sums;
-  const all = new Map<string, Edge>();
   const { start, list } = childrenOf(tree, total.length);
-  const open = new Map<string, number>();
-  const symbol = tree.symbol.data;
+  const { of, nodes } = numberCalls(sums);
+  const open = new Uint32Array(nodes.length);
+  const [value, count, calls] = Array.from({ length: 3 }, () => new Float64Array(nodes.length));
   const path: number[] = [0];
   const cursor: number[] = [start[0]];
-  const key = (node: number) => `${symbol[tree.parent.data[node]]}>${symbol[node]}`;
   while (path.length) {
     const node = path[path.length - 1];
     const at = cursor[cursor.length - 1]++;
-    if (at < start[node + 1]) {
-      const child = list[at];
-      if (!total[child]) continue;
-      if (node) enter(child);
-      path.push(child);
-      cursor.push(start[child]);
+    if (at >= start[node + 1]) {
+      if (of[node] >= 0) open[of[node]]--;
+      path.pop();
+      cursor.pop();
       continue;
     }
-    if (node && tree.parent.data[node]) open.set(key(node), open.get(key(node))! - 1);
-    path.pop();
-    cursor.pop();
+    const child = list[at];
+    if (!total[child]) continue;
+    const call = of[child];
+    if (call >= 0) {
+      calls[call] += sums.selfCount[child];
+      if (!open[call]++) {
+        value[call] += total[child];
+        count[call] += sums.totalCount[child];
+      }
+    }
+    path.push(child);
+    cursor.push(start[child]);
   }
-  return [...all.values()].sort((a, b) => b.value - a.value);
+  return heaviest(value).map((i) => ({ from: tree.symbol.data[tree.parent.data[nodes[i]]], to: tree.symbol.data[nodes[i]],
+    value: value[i], count: count[i], calls: calls[i] }));
+}
 
-  function enter(child: number): void {
-    const id = key(child);
-    const times = open.get(id) ?? 0;
-    open.set(id, times + 1);
-    let edge = all.get(id);
-    if (!edge)
-      all.set(id, (edge = { from: symbol[tree.parent.data[child]], to: symbol[child], value: 0, count: 0, calls: 0 }));
-    edge.calls += sums.selfCount[child];
-    if (times) return;
-    edge.value += total[child];
-    edge.count += sums.totalCount[child];
-  }
+/** Numbers of the heaviest, in their order: to sort a million takes seconds, and nobody looks so far. */
+function heaviest(value: Float64Array): number[] {
+  const least = value.slice().sort()[Math.max(0, value.length - EDGES_MOST)];
+  const out: number[] = [];
+  for (let i = 0; i < value.length && out.length < 2 * EDGES_MOST; i++) if (value[i] >= least) out.push(i);
+  return out.sort((a, b) => value[b] - value[a]);
 }

@@ -158,7 +158,7 @@ function makeChildren(tree: NodeTree, length: number): Children {
 }
 
 /** Symbols as numbers from 0 up: those that are no function stand after those that are. */
-function dense(tree: NodeTree, length: number): { of: Uint32Array; symbols: number[] } {
+export function dense(tree: NodeTree, length: number): { of: Uint32Array; symbols: number[] } {
   const functions = tree.recording.symbolName.length;
   const special = new Map<number, number>();
   const symbols: number[] = [];
