@@ -211,6 +211,9 @@ test('numbers as people read them', () => {
   assert.deepEqual([0, 0.5e9, 1e9].map((t) => format.moment(t, 0.5e9, 1e9)), ['0.0 s', '0.5 s', '1.0 s']);
   assert.deepEqual([999.4e6, 999.6e6, 9.999e3].map(format.duration), ['999 ms', '1.00 s', '10.0 µs']);
   assert.deepEqual([1023 * 1024, 1023.6 * 1024].map(format.bytes), ['1023 KiB', '1.00 MiB']);
+  assert.deepEqual([0, 150e9].map((t) => format.moment(t, 30e9, 300e9)), ['0:00 min', '2:30 min']);
+  assert.equal(format.moment(240e9, 120e9, 300e9), '4 min');
+  assert.equal(format.moment(3750e9, 30e9, 8000e9), '1:02:30 h');
   assert.deepEqual([2e9, 4e9].map((t) => format.moment(t, 2e9)), ['2 s', '4 s']);
   assert.deepEqual(format.ticks(['0 B', '96.0 MiB', '128 MiB']), ['0 B', '96 MiB', '128 MiB']);
   assert.deepEqual(format.ticks(['0.50 GiB', '1.00 GiB']), ['0.50 GiB', '1.00 GiB']);

@@ -60,8 +60,22 @@ export function percentChange(before: number, after: number): string {
   return `${p > 0 ? '+' : p < 0 ? '−' : ''}${Math.abs(p).toFixed(Math.abs(p) < 10 ? 1 : 0)} %`;
 }
 
+/** "2:30 min", or "1:02:30 h"; where marks are whole minutes "2 min" and "1:02 h". */
+function clock(ns: number, step: number, hours: boolean): string {
+  const s = Math.round(ns / 1e9);
+  const two = (v: number) => v.toString().padStart(2, '0');
+  const seconds = step % 60e9 ? `:${two(s % 60)}` : '';
+  if (!hours) return `${Math.floor(s / 60)}${seconds} min`;
+  return `${Math.floor(s / 3600)}:${two(Math.floor(s / 60) % 60)}${seconds} h`;
+}
+
+/** Distances between marks of time, in seconds: round ones in the unit that they are told in. */
+export const TIME_STEPS = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1].flatMap((unit) => [1, 2, 5].map((n) => n * unit))
+  .concat([1, 2, 5, 10, 20, 30], [1, 2, 5, 10, 20, 30].map((n) => n * 60), [1, 2, 5, 10, 24].map((n) => n * 3600), [2, 5, 10, 20, 50, 100].map((n) => n * 86400));
+
 /** A time on an axis, as exact as the distance between two marks asks for, in the unit that its last one has. */
 export function moment(ns: number, step: number, last = ns): string {
+  if (last >= 120e9 && step >= 1e9) return clock(ns, Math.round(step), last >= 7200e9);
   const even = (unit: number) => Math.abs(step / unit - Math.round(step / unit)) < 1e-6;
   if (even(1e9)) return `${(ns / 1e9).toFixed(0)} s`;
   const places = [1e8, 1e7, 1e6].findIndex(even) + 1 || 4;

@@ -1,7 +1,7 @@
 // Tracks over time on a canvas: of a process its memory, of a thread its states, its spans and a
 // flame chart. As in the flame graph, only what can be seen is looked at.
 
-import { moment } from '../data/format.ts';
+import { moment, TIME_STEPS } from '../data/format.ts';
 import type { Curve } from '../data/recording.ts';
 import { firstEndAfter, type Boxes, type Intervals } from '../data/tracks.ts';
 import { Board } from './board.ts';
@@ -174,6 +174,8 @@ export class TimelineCanvas extends Board {
 
   private step(): number {
     const rough = ((this.to - this.from) / this.width) * 110;
+    const round = TIME_STEPS.find((s) => s * 1e9 >= rough);
+    if (rough >= 1000 && round) return Math.round(round * 1e9);
     const ten = 10 ** Math.floor(Math.log10(rough));
     return [1, 2, 5, 10].map((n) => n * ten).find((n) => n >= rough)!;
   }

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { moment, ticks as marks, value, when } from '../data/format.ts';
+import { moment, ticks as marks, TIME_STEPS, value, when } from '../data/format.ts';
 import { dark } from './theme.ts';
 
 export interface Line {
@@ -112,7 +112,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
     scales: { x: { time: false, range: () => [0, Math.max(props.extent, 1) / 1e9] },
       y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
-      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9, ticks[ticks.length - 1] * 1e9)), ...(props.dates && { space: 90 }) },
+      { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9, ticks[ticks.length - 1] * 1e9)), ...(props.dates ? { space: 90 } : { incrs: TIME_STEPS, space: props.extent >= 120e9 ? 70 : 50 }) },
       { ...axis, size: 72, values: (_u, ticks) => marks(ticks.map(format)), space: 26, ...(props.unit === 'bytes' && { incrs: BINARY }) },
     ],
     series: [

@@ -403,9 +403,11 @@ function Notes() {
   version.value;
   const { head } = recording.value!;
   const facts = Object.entries(head.meta.facts).filter(([key]) => !TOLD.has(key));
+  const cut = !head.meta.complete && !head.meta.live;
+  if (!facts.length && !cut && !head.notes.length && !head.marks?.length) return null;
   return (
     <Card title="About this recording">
-      {!head.meta.complete && !head.meta.live && <p class="notice">The recording was cut short; everything up to there is shown.</p>}
+      {cut && <p class="notice">The recording was cut short; everything up to there is shown.</p>}
       {head.notes.length > 0 && (
         <ul class="notes">
           {head.notes.map((n, i) => <li key={i} class={n.warning ? 'notice' : ''}>{n.text}</li>)}
