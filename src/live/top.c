@@ -115,13 +115,17 @@ static int by_value(const void *a, const void *b)
     return x->value < y->value ? 1 : x->value > y->value ? -1 : 0;
 }
 
+/* Innermost first; "python" is how many stand before the first that is Python. */
 static void put_frames(struct writing *w, uint32_t stack)
 {
     const struct profile *p = w->profile;
+    unsigned python = 0;
     json_key(&w->json, "frames");
     json_open_array(&w->json);
     for (unsigned n = 0; stack && n < FRAMES_MAX; stack = p->stacks.data[stack].parent) {
         const struct profile_frame *f = &p->frames.data[p->stacks.data[stack].frame];
+        if (!python && f->module != PROFILE_NONE && p->modules.data[f->module].kind == CODE_PYTHON)
+            python = n;
         for (uint32_t i = 0; i < f->location_count; i++, n++) {
             const struct profile_location *at = &p->locations.data[f->first_location + i];
             json_text(&w->json, profile_text(p, p->functions.data[at->function].name));
@@ -130,6 +134,7 @@ static void put_frames(struct writing *w, uint32_t stack)
             json_text(&w->json, profile_module_name(p, f->module));
     }
     json_end(&w->json);
+    json_put_uint(&w->json, "python", python);
 }
 
 /* Who holds memory now, stack by stack, the largest first. */

@@ -94,7 +94,8 @@ static void read_heap(struct figures *f, json_t *heap)
     {
         struct figures_stack s = {.pid = (int32_t)number_of(x, "pid"),
                                   .bytes = (uint64_t)number_of(x, "bytes"),
-                                  .blocks = (uint64_t)number_of(x, "blocks")};
+                                  .blocks = (uint64_t)number_of(x, "blocks"),
+                                  .python = (size_t)number_of(x, "python")};
         json_array_foreach(json_object_get(x, "frames"), k, name)
         {
             const char *frame = text_of(f, name, NULL);

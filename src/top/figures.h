@@ -43,6 +43,7 @@ struct figures_stack {
     int32_t pid;
     uint64_t bytes, blocks;
     VECTOR(const char *) frames; /* innermost first */
+    size_t python;               /* how many stand before Python code, 0: there is none */
 };
 
 struct figures {

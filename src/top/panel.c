@@ -257,6 +257,18 @@ static void panel_path(struct panel *r, const struct figures *f, const struct pa
         add_function(r, &f->path.data[i], f->cpu_total, false, i < 20 ? (unsigned)i : 20, o);
 }
 
+/* Of an interpreter's own way to the Python code that asked only the inner end is told. */
+static void put_callers(struct text *t, const struct figures_stack *s)
+{
+    bool leaps = s->python > 2 && s->python < s->frames.len;
+    for (size_t i = 0, shown = 0; i < s->frames.len && shown < 6; i++) {
+        if (leaps && i > 0 && i < s->python)
+            continue;
+        text_format(t, "%s%s", shown++ ? (leaps && i == s->python ? " < … < " : " < ") : "",
+                    s->frames.data[i]);
+    }
+}
+
 static void add_stack(struct panel *r, const struct figures *f, size_t at,
                       const struct panel_options *o)
 {
@@ -271,8 +283,8 @@ static void add_stack(struct panel *r, const struct figures *f, size_t at,
     put(&t, 9, count.data);
     put(&t, 7, pid);
     text_add(&t, open ? "  - " : "  + ");
-    for (size_t i = 0; i < s->frames.len && (i < 6 && !open); i++)
-        text_format(&t, "%s%s", i ? " < " : "", s->frames.data[i]);
+    if (!open)
+        put_callers(&t, s);
     struct row *row = add(r, &t, o);
     row->pid = s->pid;
     row->opens = s->key;

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "top/figures.h"
+#include "top/panel.h"
 
 /* A document of CPU time `total` ms, with the functions "name self total" in ms. */
 static void read_moment(struct figures *f, double moment, unsigned total, const char *rows,
@@ -64,8 +65,31 @@ static void test_what_has_happened_since(void **state)
     figures_release(&c);
 }
 
+static void test_a_stack_leads_to_the_python_code(void **state)
+{
+    (void)state;
+    static const char *const json =
+        "{\"heap\": {\"bytes\": 100, \"blocks\": 2, \"stacks\": ["
+        "{\"pid\": 7, \"bytes\": 60, \"blocks\": 1, \"python\": 3,"
+        " \"frames\": [\"arena\", \"pool\", \"new\", \"handle\", \"main\"]},"
+        "{\"pid\": 7, \"bytes\": 40, \"blocks\": 1, \"python\": 99,"
+        " \"frames\": [\"malloc\", \"f\"]}]}}";
+    struct figures f;
+    struct error err = {0};
+    struct panel r = {0};
+    const struct panel_options o = {.pane = PANE_HEAP, .filter = "", .width = 100};
+    assert_int_equal(figures_read(&f, json, strlen(json), NULL, &err), 0);
+    panel_lower(&r, &f, &o);
+    assert_int_equal(r.len, 2);
+    assert_non_null(strstr(r.data[0].text, "+ arena < … < handle < main"));
+    assert_non_null(strstr(r.data[1].text, "+ malloc < f"));
+    panel_release(&r);
+    figures_release(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_has_happened_since)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_what_has_happened_since),
+                                       cmocka_unit_test(test_a_stack_leads_to_the_python_code)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
