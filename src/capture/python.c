@@ -170,6 +170,28 @@ static bool has_name(const struct module *m, const char *start)
     return slash && !strncmp(slash + 1, start, strlen(start));
 }
 
+/* greenlet (and so gevent) runs Python on pieces of the stack: what lies outside of its functions
+ * belongs to whoever first switched there, and Python's own frames do not go on to it. */
+static bool is_switch(const struct module *m)
+{
+    return has_name(m, "_greenlet.") || has_name(m, "greenlet.");
+}
+
+static bool is_switched(const struct space *space, const struct python_stack *k)
+{
+    size_t evals = 0, entries = 0;
+    for (size_t i = 0; i < k->native; i++)
+        evals += is_eval((void *)(uintptr_t)k, k->address[i], i);
+    for (size_t i = 0; i < k->python; i++)
+        entries += (k->flags[i] & CPYTHON_FRAME_ENTRY) != 0;
+    for (size_t i = 0; i < k->native && evals > entries; i++) {
+        const struct range *m = space_find(space, k->address[i] - (i > 0));
+        if (m && is_switch(m->owner))
+            return true;
+    }
+    return false;
+}
+
 /* How many of the outermost frames are but the interpreter's own start, or its threads': all that
  * come before Python code, if there is nobody else's code among them. */
 static size_t count_start(const struct space *space, const struct python_stack *k,
@@ -181,7 +203,8 @@ static size_t count_start(const struct space *space, const struct python_stack *
         uint64_t at = k->address[mixed[n - 1 - count].index] - 1;
         const struct range *m = space_find(space, at);
         if (!m || (!(loop && m->owner == loop->owner) && !has_name(m->owner, "libc.so") &&
-                   !has_name(m->owner, "libpthread") && !has_name(m->owner, "python")))
+                   !has_name(m->owner, "libpthread") && !has_name(m->owner, "python") &&
+                   !is_switch(m->owner)))
             return 0;
     }
     return count < n ? count : 0;
@@ -204,7 +227,7 @@ uint32_t python_stack_of(struct stacks *s, const struct space *space, const stru
     static struct cpython_frame frames[SEGMENT_PYTHON_DEPTH];
     const struct cpython_native native = {.address = k->address,
                                           .count = k->native,
-                                          .whole = k->native_whole,
+                                          .whole = k->native_whole && !is_switched(space, k),
                                           .is_eval = is_eval,
                                           .ctx = (void *)(uintptr_t)k};
     for (size_t i = 0; i < k->python; i++)

@@ -441,3 +441,30 @@ def test_attach_ends_on_a_cycle(attached, script):
     recording, process = attached(old[0], script(CYCLE), "--wall")
     assert any("rejected" in note for note in recording.report().notes), recording.report().notes
     process.kill()
+
+
+def test_greenlets(harness, script):
+    """Python on pieces of the stack: the frames of a greenlet are its own, and its function's work is
+    that function's."""
+    path = next((path for path in FOUND if subprocess.run(
+        [path, "-c", "import greenlet"], capture_output=True, check=False).returncode == 0), None)
+    if not path:
+        pytest.skip("no interpreter has greenlet")
+    app = script("""
+        import greenlet
+        def one():
+            for _ in range(150):
+                spin(20000)
+                second.switch()
+        def two():
+            for _ in range(150):
+                spin(20000)
+                first.switch()
+        first, second = greenlet.greenlet(one), greenlet.greenlet(two)
+        first.switch()
+    """)
+    made = harness(path, app, options=["--rate", "997"]).record()
+    stacks = [(frames, n) for frames, n in folded(made) if "one" in frames or "two" in frames]
+    total = sum(n for _, n in stacks)
+    leaves = sum(n for frames, n in stacks if frames[:2] in (["one", "spin"], ["two", "spin"]))
+    assert total > 50 and leaves > 0.9 * total, stacks
