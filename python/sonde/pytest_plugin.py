@@ -23,7 +23,7 @@ UNITS = {"": 1, "K": 10 ** 3, "M": 10 ** 6, "G": 10 ** 9, "KI": 2 ** 10, "MI": 2
 def parse_size(text):
     match = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]i?)?B?\s*", str(text), re.IGNORECASE)
     if not match:
-        raise pytest.UsageError(f"a limit is a size such as '24 MB' or '1.5 MiB', not {text!r}")
+        pytest.fail(f"a limit is a size such as '24 MB' or '1.5 MiB', not {text!r}", pytrace=False)
     return int(float(match[1]) * UNITS[(match[2] or "").upper()])
 
 
@@ -99,20 +99,21 @@ def _limit(item, name):
     if not mark:
         return None
     if len(mark.args) != 1:
-        raise pytest.UsageError(f"{name} takes one size, such as '24 MB'")
+        pytest.fail(f"{name} takes one size, such as '24 MB'", pytrace=False)
     return parse_size(mark.args[0])
 
 
 def _measured(item, runtest):
-    memory, leaks = _limit(item, "limit_memory"), _limit(item, "limit_leaks")
-
     def call():
+        memory, leaks = _limit(item, "limit_memory"), _limit(item, "limit_leaks")
         meter = Meter() if memory is not None or leaks is not None else None
-        with spans.span(item.nodeid):
-            runtest()
-        if not meter:
-            return
-        peak, left = meter.end()
+        peak = left = 0
+        try:
+            with spans.span(item.nodeid):
+                runtest()
+        finally:
+            if meter:
+                peak, left = meter.end()
         if memory is not None and peak > memory:
             pytest.fail(f"{item.nodeid} held {_show(peak)} at once; its limit is {_show(memory)}",
                         pytrace=False)

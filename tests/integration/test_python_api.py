@@ -402,6 +402,13 @@ kept = []
 def test_leak(): kept.append(bytearray(5 * 10 ** 6))
 @pytest.mark.limit_leaks("1 MiB")
 def test_clean(): kept.append(bytearray(10 ** 4))
+@pytest.mark.limit_leaks("much")
+def test_mistaken(): pass
+@pytest.mark.limit_memory("24 MB")
+def test_wrong(): assert False
+def test_left_as_it_was():
+    import tracemalloc
+    assert not tracemalloc.is_tracing()
 """
 
 
@@ -418,7 +425,8 @@ def test_pytest_plugin(environment, root, sonde_path, recording, tmp_path, under
         command = [sonde_path, "run", "-q", "--heap", "-o", made, "--", *command]
     done = run(command, cwd=tmp_path,
                env={**environment, "PYTHONPATH": str(root / "python"), "SONDE": str(sonde_path)})
-    assert done.status == 1 and "2 failed, 2 passed" in done.stdout, done
+    assert done.status == 1 and "4 failed, 3 passed" in done.stdout, done
+    assert "a limit is a size such as '24 MB' or '1.5 MiB', not 'much'" in done.stdout, done
     assert "test_large held 47.68 MiB at once" in done.stdout and "test_leak left" in done.stdout, done
     names = {event["name"] for event in trace_of(recording(made))}
     assert {"test_it.py::test_small", "test_it.py::test_leak"} <= names
