@@ -229,6 +229,14 @@ def test_s3_redis_read_only(serve, tmp_path):
         redis.kill()
 
 
+def test_s3_redis_away_from_the_start(serve):
+    """It serves all the same, and its end is no failure."""
+    server = serve("--quiet", store="redis://127.0.0.1:1")
+    assert server.ask("/healthz")["status"] == "stale"
+    server.kill(15)
+    assert server.process.returncode == 0 and "cannot" not in server.output, server.output
+
+
 def test_s3_redis_slow(serve, tmp_path):
     """An engine that takes its time delays a push; who asks something else does not wait for it."""
     redis = Redis(tmp_path / "redis")
