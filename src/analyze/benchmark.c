@@ -10,6 +10,7 @@
 #define ALPHA 0.01
 #define SHARE_MIN 0.01 /* of all: functions below are not compared */
 #define OTHERS_MIN 0.1 /* of all: less is too little to compare a function with */
+#define MANY 20        /* runs are enough to tell variants apart, however much is measured */
 
 void benchmark_init(struct benchmark *b)
 {
@@ -98,11 +99,15 @@ static double variation(const double *values, size_t n)
     return median > 0 ? spread(values, n) / median : INFINITY;
 }
 
+/* Large, and met in most runs: of short programs every sample falls on another function, and to
+ * ask of each whether it changed would leave no answer about any. */
 static bool is_worth_testing(const struct benchmark_series *f, size_t variant, double whole)
 {
     double a = statistics_mean(f->values[0].data, f->values[0].len);
     double b = statistics_mean(f->values[variant].data, f->values[variant].len);
-    return a > whole * SHARE_MIN || b > whole * SHARE_MIN;
+    return (a > whole * SHARE_MIN || b > whole * SHARE_MIN) &&
+           (statistics_median(f->values[0].data, f->values[0].len) > 0 ||
+            statistics_median(f->values[variant].data, f->values[variant].len) > 0);
 }
 
 /* What a function is compared with: others of the same run that are not known to have changed, all
@@ -346,6 +351,19 @@ void benchmark_compare(const struct benchmark *b, bool functions, size_t variant
              &out[i]);
     }
     judge(b, out, functions ? b->functions.len : b->metrics.len);
+}
+
+bool benchmark_too_few(const struct benchmark *b)
+{
+    double apart[2][MANY];
+    size_t n = b->variants.len ? b->variants.data[0].runs : 0;
+    if (b->variants.len < 2 || n >= MANY)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        apart[0][i] = (double)i;
+        apart[1][i] = (double)(n + i);
+    }
+    return statistics_mann_whitney(apart[0], n, apart[1], n) * (double)b->metrics.len >= ALPHA;
 }
 
 static size_t grown_among(const struct benchmark *b, bool functions, size_t variant, double percent,

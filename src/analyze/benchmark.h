@@ -58,6 +58,9 @@ void benchmark_pad_functions(struct benchmark *b, size_t variant, size_t runs);
 /* Every metric (or function) of `variant` against the first variant; `out` has one for each. */
 void benchmark_compare(const struct benchmark *b, bool functions, size_t variant,
                        struct benchmark_change *out);
+/* Would so few runs not suffice even if every one of a variant took longer than all of the first?
+ */
+bool benchmark_too_few(const struct benchmark *b);
 
 /* The worst judged growth beyond `percent`: a sentence into `out`, and how many there were. */
 size_t benchmark_grown(const struct benchmark *b, double percent, struct text *out);

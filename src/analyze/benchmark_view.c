@@ -183,7 +183,8 @@ static void add_functions_of_one(struct view *v, const struct benchmark *b)
     qsort(order, n, sizeof *order, compare_series);
     for (size_t i = 0; i < n; i++)
         if (statistics_mean(order[i]->values[0].data, order[i]->values[0].len) >
-            whole * FUNCTIONS_SHOWN)
+                whole * FUNCTIONS_SHOWN &&
+            statistics_median(order[i]->values[0].data, order[i]->values[0].len) > 0)
             add_summary_row(s, b, order[i], 0);
     free(order);
 }
@@ -205,6 +206,9 @@ static void add_notes(struct view *v, const struct benchmark *b)
         text_add(&t, " stolen by the hypervisor, over all runs");
         view_note(s, NOTE_INFO, t.data);
     }
+    if (benchmark_too_few(b))
+        view_note(s, NOTE_WARNING,
+                  "these are too few runs to call any difference a change: take 10 or more (-n)");
     if (b->variants.len > 1)
         view_note(s, NOTE_INFO,
                   "a change is called one if chance makes such in less than 1 of 100 comparisons "

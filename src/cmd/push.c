@@ -176,6 +176,9 @@ static void say(const struct push_options *o, const struct remote *r, const stru
     else if (d->known && d->known == d->sent && !o->flush)
         fprintf(stderr, "sonde push: %s has that already: nothing was added (--again adds it)\n",
                 remote_url(r));
+    else if (d->known)
+        fprintf(stderr, "sonde push: %u part%s sent to %s, of which %u had been there already\n",
+                d->sent, d->sent == 1 ? "" : "s", remote_url(r), d->known);
     else
         fprintf(stderr, "sonde push: %u part%s sent to %s\n", d->sent, d->sent == 1 ? "" : "s",
                 remote_url(r));

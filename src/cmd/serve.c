@@ -172,11 +172,22 @@ static int manage_tokens(struct invocation *inv, const char *folder)
     return rc;
 }
 
+/* To open a file that is not there would make one. */
+static int check_source(const char *url, struct error *err)
+{
+    const char *path = text_starts(url, "sqlite:") ? url + strlen("sqlite:") : NULL;
+    return path && access(path, F_OK) < 0
+               ? error_errno(err, FAULT_MISSING, "there is no store %s", path)
+               : 0;
+}
+
 static int migrate(struct invocation *inv)
 {
     struct store *from = NULL, *to = NULL;
     struct store_migration done = {0};
     int rc = need(inv, 3, "migrate FROM TO");
+    if (!rc)
+        rc = check_source(inv->argv[1], &inv->error);
     if (!rc)
         rc = store_open(inv->argv[1], &from, &inv->error);
     if (!rc)
@@ -193,6 +204,8 @@ static int migrate(struct invocation *inv)
     text_add(&t, " benchmark results and ");
     text_add_count(&t, done.recordings);
     text_add(&t, " recordings");
+    if (done.there)
+        text_format(&t, "; %llu had been moved before", (unsigned long long)done.there);
     if (!rc)
         printf("%s\n", t.data);
     text_release(&t);

@@ -286,6 +286,7 @@ int ledger_new(const struct ledger_options *o, struct ledger **out, struct error
         rc = store_open(o->store, &l->writer, err);
     if (rc == FAULT_SYSTEM && l->journal) {
         ledger_lose(l, err);
+        *err = (struct error){0};
         rc = 0;
     }
     if (!rc)

@@ -232,6 +232,8 @@ int clickhouse_retain(struct store *s, const struct store_retention *how,
     if (how->keep) {
         rc = clickhouse_job_list(s, note_idle, &idle, err);
         for (size_t i = 0; !rc && i < idle.ids.len; i++) {
+            if (!store_job_idle(s, idle.ids.data[i], idle.cut))
+                continue;
             rc = clickhouse_job_remove(s, idle.ids.data[i], err);
             removed->jobs += rc == 0;
             rc = rc == FAULT_MISSING ? 0 : rc; /* another server was faster */

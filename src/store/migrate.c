@@ -228,35 +228,70 @@ static int move_keys(struct move *m, struct error *err)
     return rc ? rc : send_part(m, err);
 }
 
-/* The job itself: made, or there from a migration that was cut short. */
-static int make_job(struct move *m, struct error *err)
+/* How far a migration of this job has come is noted in the store that it goes to, by keys. */
+struct progress {
+    char begun[BATCH_KEY_MAX + 1], finished[BATCH_KEY_MAX + 1];
+    bool is_begun, is_finished;
+};
+
+static int find_progress(void *context, const char *key, uint64_t time, struct error *err)
+{
+    struct progress *p = context;
+    (void)time;
+    (void)err;
+    p->is_begun |= !strcmp(key, p->begun);
+    p->is_finished |= !strcmp(key, p->finished);
+    return 0;
+}
+
+static int note_progress(struct move *m, const char *key, struct error *err)
+{
+    begin(m, key, "", m->job.created);
+    return send(m, err);
+}
+
+/* The job itself: made, or there from a migration that was cut short. Any other is left alone, be
+ * it the very one that is to be moved: its counts would be there twice. */
+static int make_job(struct move *m, struct progress *p, struct error *err)
 {
     struct job there, job = m->job;
     if (!m->to->ops->job_get(m->to, job.id, &there, &(struct error){0})) {
-        if (there.created != job.created || strcmp(there.info, job.info) != 0)
-            return error_set(err, FAULT_USAGE, "the store to move to has another job %u already",
-                             job.id);
-        return 0;
+        int rc = m->to->ops->keys(m->to, job.id, find_progress, p, err);
+        if (!rc && (!p->is_begun || there.created != job.created || strcmp(there.info, job.info)))
+            rc = error_set(err, FAULT_USAGE, "the store to move to has a job %u of its own already",
+                           job.id);
+        return rc;
     }
-    return store_job_create(m->to, &job, err);
+    int rc = store_job_create(m->to, &job, err);
+    return rc ? rc : note_progress(m, p->begun, err);
 }
 
-static int move_job(void *context, const struct job *job, struct error *err)
+static int move_all(struct move *m, const struct progress *p, struct error *err)
 {
-    struct move *m = context;
-    m->job = *job;
-    int rc = make_job(m, err);
-    if (!rc)
-        rc = move_results(m, err);
+    int rc = move_results(m, err);
     if (!rc)
         rc = move_counts(m, err);
     if (!rc)
         rc = move_curves(m, err);
     if (!rc)
         rc = move_keys(m, err);
+    if (!rc)
+        rc = note_progress(m, p->finished, err);
     batch_release(&m->batch);
     m->done->jobs += rc == 0;
     return rc;
+}
+
+static int move_job(void *context, const struct job *job, struct error *err)
+{
+    struct move *m = context;
+    struct progress p = {0};
+    m->job = *job;
+    snprintf(p.begun, sizeof p.begun, "moved:begun:%" PRIu64, job->created);
+    snprintf(p.finished, sizeof p.finished, "moved:finished:%" PRIu64, job->created);
+    int rc = make_job(m, &p, err);
+    m->done->there += !rc && p.is_finished;
+    return rc || p.is_finished ? rc : move_all(m, &p, err);
 }
 
 int store_migrate(struct store *from, struct store *to, struct store_migration *done,

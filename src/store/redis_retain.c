@@ -193,6 +193,8 @@ int redis_retain(struct store *s, const struct store_retention *how, struct stor
     t.cut = how->now > how->keep ? how->now - how->keep : 0;
     int rc = redis_job_list(s, retain_job, &t, err);
     for (size_t i = 0; !rc && i < t.idle.len; i++) {
+        if (!store_job_idle(s, t.idle.data[i], t.cut))
+            continue;
         rc = redis_job_remove(s, t.idle.data[i], err);
         removed->jobs += rc == 0;
         rc = rc == FAULT_MISSING ? 0 : rc;

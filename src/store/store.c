@@ -247,3 +247,9 @@ int store_counts(struct store *s, const struct store_query *q, store_count_fn *f
         return error_set(err, FAULT_USAGE, "the largest of what? Name an event");
     return s->ops->counts(s, q, pass_on, &w, err);
 }
+
+bool store_job_idle(struct store *s, uint32_t id, uint64_t cut)
+{
+    struct job job;
+    return s->ops->job_get(s, id, &job, &(struct error){0}) == 0 && job.updated < cut;
+}

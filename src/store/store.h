@@ -168,9 +168,11 @@ int store_counts(struct store *s, const struct store_query *q, store_count_fn *f
                  struct error *err);
 
 /* Everything of one store into another that has none of these jobs. What a migration that was cut
- * short had brought over is found and not brought again. */
+ * short had brought over is found and not brought again; jobs that one had finished are left as
+ * they are. */
 struct store_migration {
     uint64_t jobs, counts, bench, recordings;
+    uint64_t there; /* jobs that were moved before */
 };
 int store_migrate(struct store *from, struct store *to, struct store_migration *done,
                   struct error *err);

@@ -27,4 +27,8 @@ uint64_t store_point_start(uint64_t time, uint64_t now);
  * themselves. Somebody else may take it meanwhile. */
 int store_next_free(struct store *s, uint32_t *id, struct error *err);
 
+/* Has nothing come to it since `cut` (ns), as far as is known now? Another server may have added to
+ * it after it was listed. False if it is gone. */
+bool store_job_idle(struct store *s, uint32_t id, uint64_t cut);
+
 #endif

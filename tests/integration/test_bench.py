@@ -50,6 +50,12 @@ def test_the_same_program_is_no_change(sonde, target):
     assert {row["verdict"] for row in table if row["name"] in ("real", "user")} == {"no change"}
 
 
+def test_too_few_runs_are_said_to_be(sonde):
+    for runs, few in ((4, True), (10, False)):
+        done = sonde("bench", "-n", runs, "-w", "0", "--no-functions", "--compare", "A=true", "B=sleep 0.05")
+        assert ("too few runs" in done.stdout) == few, done
+
+
 def test_more_memory_is_a_change(sonde):
     done = sonde("bench", "--markdown", "-n", "10", "-w", "0", "--no-functions", "--compare",
                  "A=python3 -c 'bytearray(30000000)'", "B=python3 -c 'bytearray(60000000)'",

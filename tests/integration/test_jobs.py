@@ -147,6 +147,7 @@ def test_benchmarks_have_a_history(sonde, at, target):
     at.start()
     at.wait()
     assert "3 parts sent" in sonde("push", "--flush").stderr
+    assert "0 parts sent" in sonde("push", "--flush").stderr
     runs = at.ask("/api/jobs/2001/bench")["runs"]
     assert len(runs) == 12 and len({entry["run"]["session"]["key"] for entry in runs}) == 2
     missing = sonde("bench", "-n", "1", "--job", "2002", "--", "true")
@@ -196,6 +197,9 @@ def test_counts_are_added(sonde, at, tmp_path):
     assert at.value(2001, "parse", "samples") == 17
     sonde("push", "--again", "--job", "2001", tmp_path / "a.folded")
     assert at.value(2001, "parse", "samples") == 27
+    (tmp_path / "c.folded").write_text("main;other 1\n")
+    both = sonde("push", "--job", "2001", tmp_path / "a.folded", tmp_path / "c.folded").stderr
+    assert "2 parts sent" in both and "1 had been there already" in both
     at.push(2001, "other", {"parse": 5})
     table = at.ask("/api/jobs/2001/profile")
     assert set(table["columns"]) == {"samples", "cpu"}

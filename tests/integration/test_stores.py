@@ -90,11 +90,27 @@ def test_migrate_from_each_to_the_next(started_engine, serve, sonde, tmp_path):
     for source, to in zip(urls, urls[1:]):
         moved = sonde("serve", "migrate", source, to, timeout=120)
         assert moved.status == 0, (source, to, moved)
+        again = sonde("serve", "migrate", source, to, timeout=120)
+        assert again.status == 0 and "had been moved before" in again.stdout, again
         server = serve(store=to)
         after = contents(server, 2150)
         assert after == before, (source, to)
         assert server.push(2150, "one", {"f": 7})["duplicate"], (source, to)
         server.kill(15)
+
+
+def test_migrate_refuses(serve, sonde, tmp_path):
+    """What is not there, and a store into itself: its counts would be there twice."""
+    server = serve()
+    server.ask("/api/jobs", {"id": 2001})
+    server.push(2001, "k", {"f": 7})
+    own = f"sqlite:{server.folder}/data/jobs.db"
+    itself = sonde("serve", "migrate", own, own)
+    assert itself.status != 0 and "job 2001 of its own" in itself.stderr, itself
+    assert server.value(2001, "f") == 7
+    nothing = sonde("serve", "migrate", f"sqlite:{tmp_path}/nothing.db", f"sqlite:{tmp_path}/to.db")
+    assert nothing.status != 0 and "there is no store" in nothing.stderr, nothing
+    assert not (tmp_path / "nothing.db").exists() and not (tmp_path / "to.db").exists()
 
 
 def test_two_servers_one_engine(engine, serve):
@@ -211,6 +227,14 @@ def test_s3_redis_read_only(serve, tmp_path):
         assert server.value(2001, "f") == 3
     finally:
         redis.kill()
+
+
+def test_s3_redis_away_from_the_start(serve):
+    """It serves all the same, and its end is no failure."""
+    server = serve("--quiet", store="redis://127.0.0.1:1")
+    assert server.ask("/healthz")["status"] == "stale"
+    server.kill(15)
+    assert server.process.returncode == 0 and "cannot" not in server.output, server.output
 
 
 def test_s3_redis_slow(serve, tmp_path):

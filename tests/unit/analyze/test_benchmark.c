@@ -123,6 +123,28 @@ static void test_disturbed(void **state)
         assert_in_range(said[k][BENCHMARK_SAME], MOST, TRIALS);
 }
 
+/* A hundred functions that a sample met now and then do not hide the one that changed. */
+static void test_functions_met_by_chance(void **state)
+{
+    (void)state;
+    struct benchmark b;
+    struct benchmark_change c[FUNCTIONS + 100];
+    uint64_t draws = 1;
+    make_runs(&b, 1, 1.03, even);
+    for (unsigned i = 0; i < 100; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "rare%u", i);
+        size_t at = benchmark_function(&b, name, "app");
+        for (size_t run = 0; run < 2 * RUNS; run++)
+            *vector_push(&b.functions.data[at].values[run % 2]) = draw(&draws) > 0.8 ? 20e6 : 0;
+    }
+    benchmark_compare(&b, true, 1, c);
+    assert_int_equal(c[SUSPECT].verdict, BENCHMARK_MORE);
+    for (size_t i = FUNCTIONS; i < FUNCTIONS + 100; i++)
+        assert_true(c[i].p < 0); /* not asked */
+    benchmark_release(&b);
+}
+
 static void test_faster(void **state)
 {
     (void)state;
@@ -136,9 +158,8 @@ static void test_faster(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_changed),
-        cmocka_unit_test(test_slower_by_three_percent),
-        cmocka_unit_test(test_disturbed),
+        cmocka_unit_test(test_nothing_changed), cmocka_unit_test(test_slower_by_three_percent),
+        cmocka_unit_test(test_disturbed),       cmocka_unit_test(test_functions_met_by_chance),
         cmocka_unit_test(test_faster),
     };
     return cmocka_run_group_tests_name("benchmark", tests, NULL, NULL);

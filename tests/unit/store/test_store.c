@@ -591,8 +591,13 @@ static void test_migration(void **state)
     for (int i = 0; i < 2; i++)
         if (store_migrate(store, other, &done, &err))
             fail_msg("%s", err.text);
-    assert_int_equal(done.jobs, 4);
+    assert_int_equal(done.jobs, 2);
+    assert_int_equal(done.there, 2);
     check_moved(other);
+    /* Back, or into itself: these jobs are its own. */
+    assert_int_equal(store_migrate(other, store, &done, &err), FAULT_USAGE);
+    assert_int_equal(store_migrate(store, store, &done, &err), FAULT_USAGE);
+    check_moved(store);
     sample_clean(store);
     for (int i = 0; i < 2; i++)
         if (store_migrate(other, store, &done, &err))
