@@ -448,8 +448,8 @@ const struct command command_serve = {
         "once however often it is sent. Without options it listens on this machine alone and keeps "
         "all in one file.\n\n"
         "'token add' makes a token and prints it once; as soon as there is one, every request "
-        "needs "
-        "one. 'migrate' copies every job of one store into another.",
+        "needs one. 'migrate' copies every job of one store into another, once each: stop the "
+        "server of the old one first, since what it takes in afterwards stays behind.",
     .options = options,
     .options_size = sizeof(struct serve_options),
     .defaults = &defaults,
