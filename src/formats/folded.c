@@ -194,18 +194,23 @@ static int folded_write(const struct profile *p, const struct export_options *op
     return thread_sums_release(&f.values, err);
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
 /* Splits "a;b;c 12" at its last space; false if there is no number. */
 static bool split_count(char *line, size_t len, uint64_t *count)
 {
-    while (len && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+    while (len && is_space(line[len - 1]))
         line[--len] = 0;
     size_t digits = len;
     while (digits && line[digits - 1] >= '0' && line[digits - 1] <= '9')
         digits--;
-    if (digits == len || len - digits > 19 || !digits || line[digits - 1] != ' ')
+    if (digits == len || len - digits > 19 || !digits || !is_space(line[digits - 1]))
         return false;
     *count = strtoull(line + digits, NULL, 10);
-    while (digits && line[digits - 1] == ' ')
+    while (digits && is_space(line[digits - 1]))
         digits--;
     line[digits] = 0;
     return digits > 0;
@@ -309,8 +314,8 @@ static int folded_detect(const uint8_t *bytes, size_t len)
             digits--;
         if (last && bytes[at] != '#') {
             lines++;
-            good += digits < last && digits >= 2 && bytes[at + digits - 1] == ' ' &&
-                    bytes[at] != ' ' && bytes[at] != '\t' && !memchr(bytes + at, 0, n);
+            good += digits < last && digits >= 2 && is_space((char)bytes[at + digits - 1]) &&
+                    !is_space((char)bytes[at]) && !memchr(bytes + at, 0, n);
             semicolon |= memchr(bytes + at, ';', n) != NULL;
         }
         at += n + 1;
