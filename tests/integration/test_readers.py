@@ -120,6 +120,10 @@ def test_callgrind(sonde, heap, tmp_path):
     rows = functions(sonde, path)
     assert sum(row["self"] for row in rows) == total
     assert {row["name"]: row["self"] for row in rows if row["name"] in truth} == truth != {}
+    assert "cut short" not in sonde("report", path).stdout
+    half = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(half[:len(half) // 2]))
+    assert "cut short" in sonde("report", path).stdout
 
 
 def test_node(sonde, tmp_path):
