@@ -295,12 +295,23 @@ static int folded_read(struct source *in, const struct import_options *options, 
     return rc;
 }
 
+/* The first line may be longer than what is seen of it. */
+static bool is_long_stack(const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] < ' ' && bytes[i] != '\t')
+            return false;
+    return !strchr("{[", bytes[0]) && memchr(bytes, ';', len);
+}
+
 /* Most lines must look like one, and some must have a ';'. What is wrong with the rest the reader
  * tells, with its place. */
 static int folded_detect(const uint8_t *bytes, size_t len)
 {
     size_t lines = 0, good = 0;
     bool semicolon = false;
+    if (len == SOURCE_PEEK_MAX && !memchr(bytes, '\n', len))
+        return is_long_stack(bytes, len) ? 40 : 0;
     for (size_t at = 0; at < len;) {
         const uint8_t *end = memchr(bytes + at, '\n', len - at);
         size_t n = end ? (size_t)(end - (bytes + at)) : len - at;

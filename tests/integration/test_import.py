@@ -178,3 +178,12 @@ def test_text_of_other_systems(sonde, tmp_path, content):
     path = tmp_path / "odd"
     path.write_bytes(content)
     assert folded(sonde, path) == {"main;a": 10, "main;b": 5}
+
+
+def test_long_lines(sonde, tmp_path):
+    path = tmp_path / "deep"
+    path.write_text(";".join(["f"] * 60000) + " 3\n")
+    assert folded(sonde, path) == {";".join(["f"] * 60000): 3}
+    path.write_text(";".join(["f"] * 70000) + " 3\n")
+    done = sonde("export", path, "-f", "folded")
+    assert done.status == 1 and "65536" in done.stderr.replace(",", ""), done

@@ -151,6 +151,19 @@ def test_a_trace_is_a_timeline(sonde, tmp_path):
                  "flamechart").status == 0
 
 
+@pytest.mark.parametrize("end", ["", ",", ",\n", "\n]", "]\n"])
+def test_a_trace_may_lack_its_end(sonde, tmp_path, end):
+    events = [{"ph": "X", "ts": 5, "dur": 10, "pid": 1, "tid": 2, "name": "outer"},
+              {"ph": "X", "ts": 6, "dur": 2, "pid": 1, "tid": 2, "name": "inner"}]
+    text = "[" + ",\n".join(map(json.dumps, events))
+    path = tmp_path / "trace"
+    path.write_text(text + end)
+    assert {row["name"]: row["self"] for row in functions(sonde, path)} == {"outer": 8000,
+                                                                            "inner": 2000}
+    path.write_text(text[:-1])
+    assert sonde("report", path).status == 1
+
+
 @pytest.mark.parametrize("name", ["speedscope", "callgrind", "chrome-trace"])
 def test_what_we_write_we_read(sonde, target, tmp_path, name):
     assert sonde("run", "-o", tmp_path / "r.sonde", "--", target("shares")).status == 0
