@@ -444,7 +444,8 @@ int trace_read(struct source *in, const struct import_options *options, struct p
         import_note(&t.im, NOTE_WARNING, "%llu spans begin or end alone and are left out",
                     (unsigned long long)t.unmatched);
     if (!rc && t.json.lacked_end)
-        import_note(&t.im, NOTE_INFO, "the list of events in %s has no end, which a trace may lack",
+        import_note(&t.im, NOTE_WARNING,
+                    "the list of events in %s has no end: what came after may be missing",
                     source_name(in));
     if (!rc)
         import_finish(&t.im, "chrome-trace");

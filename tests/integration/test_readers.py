@@ -160,6 +160,8 @@ def test_a_trace_may_lack_its_end(sonde, tmp_path, end):
     path.write_text(text + end)
     assert {row["name"]: row["self"] for row in functions(sonde, path)} == {"outer": 8000,
                                                                             "inner": 2000}
+    shown = " ".join(sonde("report", path).stdout.split())
+    assert ("has no end" in shown) == ("]" not in end), shown
     path.write_text(text[:-1])
     assert sonde("report", path).status == 1
 
