@@ -90,45 +90,60 @@ void json_key(struct json *j, const char *key)
     j->after_key = true;
 }
 
+/* What may stand in a string as it is, high bytes aside. */
+static bool is_plain(unsigned char c)
+{
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&';
+}
+
+static void escape_one(struct text *t, char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char out[6] = {'\\', 'u', '0', '0', hex[(unsigned char)c >> 4], hex[c & 15]};
+    if (c == '"' || c == '\\') {
+        out[1] = c;
+        text_add_len(t, out, 2);
+    } else {
+        text_add_len(t, out, sizeof out);
+    }
+}
+
+/* A run of high bytes, some of which may be malformed. */
+static void escape_high(struct text *t, const char *s, size_t len)
+{
+    struct text piece = TEXT_INIT, clean = TEXT_INIT;
+    text_add_len(&piece, s, len);
+    text_add_printable(&clean, piece.data);
+    for (const char *c = clean.data; *c; c++) {
+        if (!strncmp(c, "\xe2\x80\xa8", 3) || !strncmp(c, "\xe2\x80\xa9", 3)) {
+            text_add(t, c[2] == '\xa8' ? "\\u2028" : "\\u2029");
+            c += 2;
+        } else {
+            text_add_char(t, *c);
+        }
+    }
+    text_release(&piece);
+    text_release(&clean);
+}
+
 void json_escape(struct text *t, const char *s)
 {
-    struct text clean = TEXT_INIT;
-    for (const char *p = s; *p;) {
-        size_t plain = strcspn(p, "\"\\<>&\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f"
-                                  "\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e"
-                                  "\x1f\x7f");
-        if (plain) {
-            /* Only the high bytes in here can be malformed. */
-            bool ascii = true;
-            for (size_t i = 0; i < plain && ascii; i++)
-                ascii = (unsigned char)p[i] < 0x80;
-            if (ascii) {
-                text_add_len(t, p, plain);
-            } else {
-                struct text piece = TEXT_INIT;
-                text_add_len(&piece, p, plain);
-                text_clear(&clean);
-                text_add_printable(&clean, piece.data);
-                for (const char *c = clean.data; *c; c++) {
-                    if (!strncmp(c, "\xe2\x80\xa8", 3) || !strncmp(c, "\xe2\x80\xa9", 3)) {
-                        text_add(t, c[2] == '\xa8' ? "\\u2028" : "\\u2029");
-                        c += 2;
-                    } else {
-                        text_add_char(t, *c);
-                    }
-                }
-                text_release(&piece);
-            }
-            p += plain;
+    for (size_t n; *s; s += n) {
+        for (n = 0; is_plain((unsigned char)s[n]);)
+            n++;
+        if (n) {
+            text_add_len(t, s, n);
             continue;
         }
-        if (*p == '"' || *p == '\\')
-            text_format(t, "\\%c", *p);
-        else
-            text_format(t, "\\u%04x", (unsigned char)*p);
-        p++;
+        while ((unsigned char)s[n] >= 0x80)
+            n++;
+        if (n) {
+            escape_high(t, s, n);
+            continue;
+        }
+        escape_one(t, *s);
+        n = 1;
     }
-    text_release(&clean);
 }
 
 void json_text(struct json *j, const char *s)
@@ -151,14 +166,34 @@ static void raw(struct json *j, const char *s)
     drain(j, JSON_BUFFER);
 }
 
+static unsigned digits_of(uint64_t v)
+{
+    unsigned n = 1;
+    for (; v >= 10000; v /= 10000)
+        n += 4;
+    return n + (v >= 10) + (v >= 100) + (v >= 1000);
+}
+
+char *json_put_digits(char *at, uint64_t v)
+{
+    static const char two[] = "00010203040506070809101112131415161718192021222324"
+                              "25262728293031323334353637383940414243444546474849"
+                              "50515253545556575859606162636465666768697071727374"
+                              "75767778798081828384858687888990919293949596979899";
+    char *end = at + digits_of(v), *p = end;
+    for (; v >= 100; v /= 100)
+        memcpy(p -= 2, two + v % 100 * 2, 2);
+    if (v >= 10)
+        memcpy(p - 2, two + v * 2, 2);
+    else
+        p[-1] = (char)('0' + v);
+    return end;
+}
+
 void json_add_uint(struct text *t, uint64_t v)
 {
-    char digits[24];
-    size_t at = sizeof digits;
-    do
-        digits[--at] = (char)('0' + v % 10);
-    while (v /= 10);
-    text_add_len(t, digits + at, sizeof digits - at);
+    char digits[JSON_DIGITS];
+    text_add_len(t, digits, (size_t)(json_put_digits(digits, v) - digits));
 }
 
 void json_uint(struct json *j, uint64_t v)

@@ -51,6 +51,9 @@ void json_put_bool(struct json *j, const char *key, bool v);
 
 /* `v` in decimal, faster than a format does it. */
 void json_add_uint(struct text *t, uint64_t v);
+/* The same into a buffer that has JSON_DIGITS left; where it ends. */
+#define JSON_DIGITS 20
+char *json_put_digits(char *at, uint64_t v);
 
 /* `s` as the inside of a JSON string, without the quotes. */
 void json_escape(struct text *t, const char *s);

@@ -131,14 +131,22 @@ static int judge(const struct diff *d, double limit, struct error *err)
     return status;
 }
 
+/* Which of the two it is that has no such event. */
+static int choose(struct invocation *inv, const struct profile *p, int side, struct selection *s)
+{
+    const struct diff_choices *o = inv->options;
+    int rc = filter_select(&o->filter, &p[side], s, &inv->error);
+    return rc ? error_prefix(&inv->error, "%s", inv->argv[side]) : 0;
+}
+
 static int compare(struct invocation *inv, struct profile p[2], bool html)
 {
     const struct diff_choices *o = inv->options;
     struct selection chosen[2] = {0};
     struct diff d = {0};
-    int rc = filter_select(&o->filter, &p[0], &chosen[0], &inv->error);
+    int rc = choose(inv, p, 0, &chosen[0]);
     if (!rc) {
-        rc = filter_select(&o->filter, &p[1], &chosen[1], &inv->error);
+        rc = choose(inv, p, 1, &chosen[1]);
         if (!rc) {
             const struct selection *sides[2] = {&chosen[0], &chosen[1]};
             rc = diff_init(&d, &p[0], &p[1], sides,

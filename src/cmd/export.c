@@ -170,9 +170,9 @@ static int export_run(struct invocation *inv)
     struct load_options load = {.from = chosen->from,
                                 .to = chosen->to,
                                 .hide_interpreter = !chosen->interpreter,
-                                .keep_samples = format->timed,
+                                .keep_samples = true,
                                 .keep_spans = format->timed,
-                                .samples_apart = format->timed && !format->summed};
+                                .samples_apart = true};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
     if (!rc)

@@ -63,7 +63,7 @@ static int check_file(struct invocation *inv)
     rc = truth_parse(&truth, text, &inv->error);
     free(text);
     if (rc)
-        error_prefix(&inv->error, "%s: ", o->truth);
+        error_prefix(&inv->error, "%s", o->truth);
     if (!rc)
         rc = reading_open(o->file, NULL, &load, &p, &inv->error);
     if (!rc) {

@@ -6,15 +6,16 @@
 
 struct call_node {
     uint32_t place;       /* one of its places, for its name */
+    uint32_t open;        /* while adding up: how often it is on the path in hand */
     uint64_t self, total; /* total counts a stack once, however often the function is in it */
-    uint64_t stamp;       /* the stack that counted last */
 };
 
-/* Value of one line of a function itself, or of the calls it makes from there. */
+/* Value of one line of a function itself, or of the calls it makes from there; counted once for
+ * a stack as well. */
 struct call_edge {
     uint32_t from, line, to; /* nodes; to PROFILE_NONE: the line's own value */
+    uint32_t open;
     uint64_t value, count;
-    uint64_t stamp;
 };
 
 struct call_graph {
@@ -22,13 +23,12 @@ struct call_graph {
     struct places places;
     VECTOR(struct call_node) nodes;
     VECTOR(struct call_edge) edges;
-    struct map node_index, edge_index;
     uint64_t total;
 };
 
-/* Adds up one event over all threads. */
-void call_graph_init(struct call_graph *g, const struct profile *p, uint32_t event,
-                     enum weight weight);
+/* Adds up one event over all threads. To be released in any case. */
+int call_graph_init(struct call_graph *g, const struct profile *p, uint32_t event,
+                    enum weight weight, struct error *err);
 void call_graph_release(struct call_graph *g);
 
 #endif

@@ -63,7 +63,7 @@ static uint32_t start_line(const struct call_graph *g, uint32_t node)
 static void write_calls(struct callgrind_writer *w)
 {
     const struct call_graph *g = w->g;
-    for (size_t i = 0; i < g->edges.len; i++) {
+    for (size_t i = 0; i < g->edges.len && !sink_failed(w->out); i++) {
         const struct call_edge *e = &g->edges.data[i];
         if (!i || e->from != g->edges.data[i - 1].from) {
             sink_text(w->out, "\n");
@@ -102,7 +102,7 @@ static int callgrind_write(const struct profile *p, const struct export_options 
     if (event == PROFILE_NONE)
         return error_set(err, FAULT_MISSING, "there are no samples to write");
     bool samples = options->weight == WEIGHT_SAMPLES;
-    call_graph_init(&g, p, event, samples ? WEIGHT_SAMPLES : WEIGHT_VALUE);
+    int rc = call_graph_init(&g, p, event, samples ? WEIGHT_SAMPLES : WEIGHT_VALUE, err);
     struct callgrind_writer w = {.g = &g, .out = out};
     struct text command = TEXT_INIT;
     text_add_printable(&command, p->processes.len ? profile_process_name(p, 0) : "?");
@@ -121,7 +121,7 @@ static int callgrind_write(const struct profile *p, const struct export_options 
     names_release(&w.files);
     names_release(&w.functions);
     call_graph_release(&g);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".callgrind", NULL};

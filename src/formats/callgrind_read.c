@@ -29,7 +29,9 @@ struct reader {
     bool calls;                                           /* the next line is a call's */
     size_t positions, line_at;
     uint64_t position[POSITIONS_MAX];
-    uint64_t number; /* of the line, for sentences */
+    uint64_t number;  /* of the line, for sentences */
+    uint64_t own;     /* costs of the first event in all, calls left out */
+    uint64_t summary; /* what the file says that they are */
 };
 
 static int bad(const struct reader *r, struct error *err, const char *why)
@@ -113,6 +115,8 @@ static int take_header(struct reader *r, char *line, bool *header, struct error 
     char *value = colon + 1 + strspn(colon + 1, " \t");
     if (!strncmp(line, "events", key) && key == 6)
         return take_events(r, value, err);
+    if (!strncmp(line, "summary", key) && key == 7)
+        r->summary += strtoull(value, NULL, 10);
     if (!strncmp(line, "cmd", key) && key == 3)
         profile_meta_set(r->c.im.profile, "command", value);
     if (!strncmp(line, "positions", key) && key == 9) {
@@ -224,6 +228,8 @@ static int take_costs(struct reader *r, char *line, struct error *err)
             break; /* those at the end may be left out: they are 0 */
         if (cost > INT64_MAX || __builtin_add_overflow(*sum, cost, sum) || *sum > INT64_MAX)
             rc = bad(r, err, "costs add up to more than 63 bits can hold");
+        if (!i && callee == PROFILE_NONE)
+            r->own += cost;
         line = end;
     }
     if (!rc && line[strspn(line, " \t")])
@@ -245,6 +251,18 @@ static int take_line(struct reader *r, char *line, struct error *err)
     return rc || known ? rc : bad(r, err, "this is no line of a callgrind file");
 }
 
+/* Each part of a file says before its costs what they add up to, but for a few that valgrind counts
+ * while it writes; text has no other end. */
+static void compare_summary(struct reader *r)
+{
+    if (r->own < r->summary - r->summary / 1000)
+        import_note(&r->c.im, NOTE_WARNING,
+                    "%s says that its costs are %llu in all, but only %llu are in it: it was cut "
+                    "short, or parts of it were left out",
+                    source_name(r->c.im.source), (unsigned long long)r->summary,
+                    (unsigned long long)r->own);
+}
+
 int callgrind_read(struct source *in, const struct import_options *options, struct profile *p,
                    struct error *err)
 {
@@ -263,8 +281,10 @@ int callgrind_read(struct source *in, const struct import_options *options, stru
         rc = bad(&r, err, "no events are named in this file");
     if (!rc)
         rc = callgrind_stacks(&r.c, err);
-    if (!rc)
+    if (!rc) {
+        compare_summary(&r);
         import_finish(&r.c.im, "callgrind");
+    }
     vector_release(&r.c.functions);
     vector_release(&r.c.entries);
     vector_release(&r.c.values);

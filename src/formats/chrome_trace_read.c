@@ -436,12 +436,17 @@ int trace_read(struct source *in, const struct import_options *options, struct p
     struct trace t = {.name = TEXT_INIT, .word = TEXT_INIT, .phase = TEXT_INIT, .event = TEXT_INIT};
     import_init(&t.im, p, in, options);
     json_reader_init(&t.json, in);
+    t.json.may_lack_end = true; /* tracers that append cannot write one */
     int rc = read_all(&t, err);
     if (!rc)
         rc = use_spans(&t, err);
     if (!rc && t.unmatched)
         import_note(&t.im, NOTE_WARNING, "%llu spans begin or end alone and are left out",
                     (unsigned long long)t.unmatched);
+    if (!rc && t.json.lacked_end)
+        import_note(&t.im, NOTE_WARNING,
+                    "the list of events in %s has no end: what came after may be missing",
+                    source_name(in));
     if (!rc)
         import_finish(&t.im, "chrome-trace");
     json_reader_release(&t.json);

@@ -1,63 +1,120 @@
 /* A row a stack: for spreadsheets and databases. RFC 4180, with a heading. */
+#include <stdlib.h>
+
 #include "formats/places.h"
+#include "formats/thread_sums.h"
 
-static void add_field(struct sink *out, const char *text, bool last)
+static const char *const units[] = {"count", "ns", "bytes"};
+
+struct piece {
+    size_t at, len;
+};
+
+struct csv_writer {
+    const struct profile *p;
+    struct places places;
+    struct thread_sums sums;
+    struct sink *out;
+    struct text names;                 /* of the places, ready to be written */
+    VECTOR(struct piece) name_of;      /* by place, where its name stands there */
+    struct text *events, who, scratch; /* by event, and of the thread in hand */
+};
+
+static void add_quoted(struct text *out, const char *text)
 {
-    sink_text(out, "\"");
-    for (const char *s = text; *s; s++)
-        sink_add(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
-    sink_text(out, last ? "\"\r\n" : "\",");
+    for (const char *s = text; *s; s++) {
+        if (*s == '"')
+            text_add_char(out, '"');
+        text_add_char(out, *s);
+    }
 }
 
-static void add_printable(struct sink *out, const char *text)
+static void add_field(struct csv_writer *w, struct text *out, const char *text)
 {
-    struct text clean = TEXT_INIT;
-    text_add_printable(&clean, text);
-    add_field(out, clean.data, false);
-    text_release(&clean);
+    text_clear(&w->scratch);
+    text_add_printable(&w->scratch, text);
+    text_add_char(out, '"');
+    add_quoted(out, w->scratch.data);
+    text_add(out, "\",");
 }
 
-static void add_stack(struct places *places, uint32_t stack, struct sink *out)
+/* Names of places are met in millions of rows: each is made once. */
+static struct piece name_of(struct csv_writer *w, uint32_t place)
 {
-    struct text line = TEXT_INIT, name = TEXT_INIT;
-    places_path(places, stack);
-    for (size_t i = 0; i < places->path.len; i++) {
-        text_clear(&name);
-        places_name(places, places->path.data[i], &name);
-        for (char *c = name.data; *c; c++)
+    while (w->name_of.len <= place) {
+        uint32_t next = (uint32_t)w->name_of.len;
+        size_t before = w->names.len;
+        text_clear(&w->scratch);
+        places_name(&w->places, next, &w->scratch);
+        for (char *c = w->scratch.data; *c; c++)
             if (*c == ';')
                 *c = ':';
-        text_format(&line, "%s%s", i ? ";" : "", name.data);
+        add_quoted(&w->names, w->scratch.data);
+        *vector_push(&w->name_of) = (struct piece){before, w->names.len - before};
     }
-    add_field(out, line.len ? line.data : "[unknown]", true);
-    text_release(&line);
-    text_release(&name);
+    return w->name_of.data[place];
+}
+
+static void write_stack(struct csv_writer *w, uint32_t stack)
+{
+    places_path(&w->places, stack);
+    sink_add(w->out, "\"", 1);
+    for (size_t i = 0; i < w->places.path.len; i++) {
+        struct piece name = name_of(w, w->places.path.data[i]);
+        if (i)
+            sink_add(w->out, ";", 1);
+        sink_add(w->out, w->names.data + name.at, name.len);
+    }
+    sink_text(w->out, w->places.path.len ? "\"\r\n" : "[unknown]\"\r\n");
+}
+
+static void write_thread(struct csv_writer *w, uint32_t thread)
+{
+    const struct profile *p = w->p;
+    const struct profile_thread *t = &p->threads.data[thread];
+    text_clear(&w->who);
+    text_format(&w->who, "%d,", p->processes.data[t->process].pid);
+    add_field(w, &w->who, profile_process_name(p, t->process));
+    text_format(&w->who, "%d,", t->tid);
+    add_field(w, &w->who, profile_text(p, t->name));
+    thread_sums_take(&w->sums, thread);
+    for (size_t i = 0; i < w->sums.items.len && !sink_failed(w->out); i++) {
+        const struct profile_cell *c = &w->sums.items.data[i];
+        sink_add(w->out, w->events[c->event].data, w->events[c->event].len);
+        sink_add(w->out, w->who.data, w->who.len);
+        sink_format(w->out, "%llu,%llu,", (unsigned long long)c->count,
+                    (unsigned long long)c->value);
+        write_stack(w, c->stack);
+    }
 }
 
 static int csv_write(const struct profile *p, const struct export_options *options,
                      struct sink *out, struct error *err)
 {
-    static const char *const units[] = {"count", "ns", "bytes"};
-    struct places places;
-    (void)err;
-    places_init(&places, p);
-    sink_text(out, "event,unit,pid,process,tid,thread,samples,value,stack\r\n");
-    for (size_t i = 0; i < p->cells.len; i++) {
-        const struct profile_cell *c = &p->cells.data[i];
-        const struct profile_event *e = &p->events.data[c->event];
-        const struct profile_thread *t = &p->threads.data[c->thread];
-        if (options->event != PROFILE_NONE && c->event != options->event)
-            continue;
-        add_printable(out, profile_text(p, e->name));
-        sink_format(out, "%s,%d,", units[e->unit], p->processes.data[t->process].pid);
-        add_printable(out, profile_process_name(p, t->process));
-        sink_format(out, "%d,", t->tid);
-        add_printable(out, profile_text(p, t->name));
-        sink_format(out, "%llu,%llu,", (unsigned long long)c->count, (unsigned long long)c->value);
-        add_stack(&places, c->stack, out);
+    struct csv_writer w = {.p = p, .out = out};
+    text_init(&w.names);
+    text_init(&w.who);
+    text_init(&w.scratch);
+    places_init(&w.places, p);
+    thread_sums_init(&w.sums, p, options->event);
+    w.events = memory_array(p->events.len + 1, sizeof *w.events);
+    for (size_t i = 0; i < p->events.len; i++) {
+        text_init(&w.events[i]);
+        add_field(&w, &w.events[i], profile_text(p, p->events.data[i].name));
+        text_format(&w.events[i], "%s,", units[p->events.data[i].unit]);
     }
-    places_release(&places);
-    return 0;
+    sink_text(out, "event,unit,pid,process,tid,thread,samples,value,stack\r\n");
+    for (uint32_t i = 0; i < p->threads.len && !sink_failed(out); i++)
+        write_thread(&w, i);
+    for (size_t i = 0; i < p->events.len; i++)
+        text_release(&w.events[i]);
+    free(w.events);
+    text_release(&w.names);
+    text_release(&w.who);
+    text_release(&w.scratch);
+    vector_release(&w.name_of);
+    places_release(&w.places);
+    return thread_sums_release(&w.sums, err);
 }
 
 static const char *const extensions[] = {".csv", NULL};

@@ -89,7 +89,7 @@ static int dot_write(const struct profile *p, const struct export_options *optio
     double least = options->min > 0 ? options->min : MIN_DEFAULT;
     bool values = options->weight != WEIGHT_SAMPLES;
     enum value_unit unit = values ? p->events.data[event].unit : UNIT_COUNT;
-    call_graph_init(&g, p, event, values ? WEIGHT_VALUE : WEIGHT_SAMPLES);
+    int rc = call_graph_init(&g, p, event, values ? WEIGHT_VALUE : WEIGHT_SAMPLES, err);
     bool *shown = memory_array(g.nodes.len + 1, sizeof *shown);
     sink_text(out, "digraph sonde {\n  node [shape=box, style=filled, fontname=\"sans-serif\"];\n"
                    "  edge [fontname=\"sans-serif\", fontsize=8];\n");
@@ -102,7 +102,7 @@ static int dot_write(const struct profile *p, const struct export_options *optio
     sink_text(out, "}\n");
     free(shown);
     call_graph_release(&g);
-    return 0;
+    return rc;
 }
 
 static const char *const extensions[] = {".dot", ".gv", NULL};

@@ -6,83 +6,77 @@
 #include <string.h>
 
 #include "formats/import.h"
-
-/* A path of names. Node 0 is the root; a node's parent is always before it. */
-struct node {
-    uint32_t parent, name;
-};
+#include "formats/pairs.h"
+#include "formats/places.h"
+#include "formats/thread_sums.h"
 
 struct folder {
     const struct profile *p;
     struct sink *out;
+    struct places places;
+    struct thread_sums values;
     struct names names;
-    struct map index; /* (parent, name) -> node */
-    VECTOR(struct node) nodes;
-    VECTOR(uint64_t) sums;    /* by node, of the group in hand */
-    VECTOR(uint32_t) touched; /* nodes with a sum */
+    VECTOR(uint32_t) name_of; /* by place */
+    struct pairs paths;       /* of names: parent, name; number 0 is the root */
+    uint32_t *path_of;        /* by stack */
+    uint64_t *sums;           /* by path, of the group in hand */
+    VECTOR(uint32_t) touched; /* paths with a sum */
     VECTOR(uint32_t) chain;   /* names of the line in hand, leaf first */
-    uint32_t *node_of;        /* by stack */
     struct text label;
 };
-
-static uint32_t child(struct folder *f, uint32_t parent, uint32_t name)
-{
-    bool added;
-    uint64_t *at = map_put(&f->index, parent, name, f->nodes.len, &added);
-    if (added) {
-        *vector_push(&f->nodes) = (struct node){parent, name};
-        *vector_push(&f->sums) = 0;
-    }
-    return (uint32_t)*at;
-}
 
 /* A name that cannot be mistaken for two, for a number or for the end of a line. */
 static uint32_t clean_name(struct folder *f, const char *text)
 {
-    struct text t = TEXT_INIT;
-    text_add_printable(&t, text[0] ? text : "[unknown]");
-    for (char *c = t.data; *c; c++)
+    text_clear(&f->label);
+    text_add_printable(&f->label, text[0] ? text : "[unknown]");
+    for (char *c = f->label.data; *c; c++)
         if (*c == ';')
             *c = ':';
-    uint32_t name = names_add(&f->names, t.data);
-    text_release(&t);
-    return name;
+    return names_add(&f->names, f->label.data);
 }
 
-static uint32_t add_frame(struct folder *f, uint32_t parent, uint32_t frame)
+static uint32_t name_of(struct folder *f, uint32_t place)
 {
-    const struct profile *p = f->p;
-    const struct profile_frame *at = &p->frames.data[frame];
-    if (!at->location_count) {
-        text_clear(&f->label);
-        format_address(p, frame, &f->label);
-        return child(f, parent, clean_name(f, f->label.data));
+    struct text name = TEXT_INIT;
+    while (f->name_of.len <= place) {
+        text_clear(&name);
+        places_name(&f->places, (uint32_t)f->name_of.len, &name);
+        uint32_t id = clean_name(f, name.data);
+        *vector_push(&f->name_of) = id;
     }
-    for (uint32_t i = at->location_count; i-- > 0;) {
-        uint32_t function = p->locations.data[at->first_location + i].function;
-        const char *name = profile_text(p, p->functions.data[function].name);
-        parent = child(f, parent, clean_name(f, name));
-    }
-    return parent;
+    text_release(&name);
+    return f->name_of.data[place];
+}
+
+static uint32_t add_frame(struct folder *f, uint32_t path, uint32_t frame)
+{
+    uint32_t k = f->p->frames.data[frame].location_count;
+    do {
+        uint32_t name = name_of(f, places_find(&f->places, frame, k ? k - 1 : 0));
+        path = pairs_add(&f->paths, path, name);
+    } while (k && --k);
+    return path;
 }
 
 /* Stacks stand after their parents, so one pass in order finds every parent done. */
 static void add_stacks(struct folder *f)
 {
     const struct profile *p = f->p;
-    f->node_of = memory_array(p->stacks.len, sizeof *f->node_of);
-    *vector_push(&f->nodes) = (struct node){0, 0};
-    *vector_push(&f->sums) = 0;
+    f->path_of = memory_array(p->stacks.len + 1, sizeof *f->path_of);
+    pairs_add(&f->paths, 0, UINT32_MAX);
     for (size_t i = 1; i < p->stacks.len; i++)
-        f->node_of[i] = add_frame(f, f->node_of[p->stacks.data[i].parent], p->stacks.data[i].frame);
+        f->path_of[i] = add_frame(f, f->path_of[p->stacks.data[i].parent], p->stacks.data[i].frame);
+    pairs_seal(&f->paths);
+    f->sums = memory_array(f->paths.items.len, sizeof *f->sums);
 }
 
-static void write_line(struct folder *f, uint32_t node, const char *prefix)
+static void write_line(struct folder *f, uint32_t path, const char *prefix)
 {
-    uint64_t sum = f->sums.data[node];
+    uint64_t sum = f->sums[path];
     f->chain.len = 0;
-    for (uint32_t n = node; n; n = f->nodes.data[n].parent)
-        *vector_push(&f->chain) = f->nodes.data[n].name;
+    for (uint32_t n = path; n; n = f->paths.items.data[n].a)
+        *vector_push(&f->chain) = f->paths.items.data[n].b;
     sink_text(f->out, prefix);
     if (!f->chain.len)
         sink_text(f->out, "[unknown]");
@@ -94,7 +88,7 @@ static void write_line(struct folder *f, uint32_t node, const char *prefix)
     sink_format(f->out, " %llu\n", (unsigned long long)sum);
 }
 
-static int compare_nodes(const void *a, const void *b)
+static int compare_paths(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return x < y ? -1 : x > y;
@@ -104,44 +98,25 @@ static void write_group(struct folder *f, const char *prefix)
 {
     if (!f->touched.len)
         return;
-    qsort(f->touched.data, f->touched.len, sizeof *f->touched.data, compare_nodes);
-    for (size_t i = 0; i < f->touched.len; i++) {
+    qsort(f->touched.data, f->touched.len, sizeof *f->touched.data, compare_paths);
+    for (size_t i = 0; i < f->touched.len && !sink_failed(f->out); i++) {
         write_line(f, f->touched.data[i], prefix);
-        f->sums.data[f->touched.data[i]] = 0;
+        f->sums[f->touched.data[i]] = 0;
     }
     f->touched.len = 0;
 }
 
-static void add_cell(struct folder *f, const struct profile_cell *c, enum weight weight)
+static void add_thread(struct folder *f, uint32_t thread, enum weight weight)
 {
-    uint32_t node = f->node_of[c->stack];
-    uint64_t w = format_weight(f->p, c, weight);
-    if (w && !f->sums.data[node])
-        *vector_push(&f->touched) = node;
-    f->sums.data[node] += w;
-}
-
-struct grouping {
-    const struct profile *p;
-    bool by_process, by_thread;
-};
-
-static uint32_t group_of(const struct grouping *g, const struct profile_cell *c)
-{
-    if (g->by_thread)
-        return c->thread;
-    return g->by_process ? g->p->threads.data[c->thread].process : 0;
-}
-
-static int compare_groups(const void *a, const void *b, void *context)
-{
-    const struct grouping *g = context;
-    const struct profile_cell *cells = g->p->cells.data;
-    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-    uint32_t x = group_of(g, &cells[i]), y = group_of(g, &cells[k]);
-    if (x != y)
-        return x < y ? -1 : 1;
-    return i < k ? -1 : i > k;
+    thread_sums_take(&f->values, thread);
+    for (size_t i = 0; i < f->values.items.len; i++) {
+        const struct profile_cell *c = &f->values.items.data[i];
+        uint32_t path = f->path_of[c->stack];
+        uint64_t w = format_weight(f->p, c, weight);
+        if (w && !f->sums[path])
+            *vector_push(&f->touched) = path;
+        f->sums[path] += w;
+    }
 }
 
 static void add_prefix(struct folder *f, const char *text, int32_t id, struct text *out)
@@ -151,38 +126,46 @@ static void add_prefix(struct folder *f, const char *text, int32_t id, struct te
 }
 
 /* "app-1234;" and "worker-1240;", as the outermost frames of what follows. */
-static void make_prefix(struct folder *f, const struct grouping *g, const struct profile_cell *c,
+static void make_prefix(struct folder *f, const struct export_options *options, uint32_t thread,
                         struct text *out)
 {
-    const struct profile_thread *t = &f->p->threads.data[c->thread];
+    const struct profile_thread *t = &f->p->threads.data[thread];
     text_clear(out);
-    if (g->by_process)
+    if (options->by_process)
         add_prefix(f, profile_process_name(f->p, t->process), f->p->processes.data[t->process].pid,
                    out);
-    if (g->by_thread)
+    if (options->by_thread)
         add_prefix(f, t->name ? profile_text(f->p, t->name) : "thread", t->tid, out);
 }
 
-static void write_groups(struct folder *f, uint32_t event, const struct export_options *options)
+static int compare_processes(const void *a, const void *b, void *context)
+{
+    const struct profile_thread *threads = context;
+    uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+    if (threads[i].process != threads[k].process)
+        return threads[i].process < threads[k].process ? -1 : 1;
+    return i < k ? -1 : i > k;
+}
+
+static void write_groups(struct folder *f, const struct export_options *options)
 {
     const struct profile *p = f->p;
-    struct grouping g = {p, options->by_process, options->by_thread};
-    uint32_t *order = memory_array(p->cells.len + 1, sizeof *order);
-    size_t n = 0;
-    for (size_t i = 0; i < p->cells.len; i++)
-        if (p->cells.data[i].event == event)
-            order[n++] = (uint32_t)i;
-    if (n)
-        qsort_r(order, n, sizeof *order, compare_groups, &g);
     struct text prefix = TEXT_INIT;
-    for (size_t i = 0; i < n; i++) {
-        const struct profile_cell *c = &p->cells.data[order[i]];
-        if (i && group_of(&g, c) != group_of(&g, &p->cells.data[order[i - 1]]))
+    uint32_t *order = memory_array(p->threads.len + 1, sizeof *order);
+    for (uint32_t i = 0; i < p->threads.len; i++)
+        order[i] = i;
+    if (options->by_process && !options->by_thread && p->threads.len)
+        qsort_r(order, p->threads.len, sizeof *order, compare_processes, p->threads.data);
+    for (size_t i = 0; i < p->threads.len && !sink_failed(f->out); i++) {
+        uint32_t process = p->threads.data[order[i]].process;
+        bool last = i + 1 == p->threads.len;
+        add_thread(f, order[i], options->weight);
+        if (last || options->by_thread ||
+            (options->by_process && p->threads.data[order[i + 1]].process != process)) {
+            make_prefix(f, options, order[i], &prefix);
             write_group(f, prefix.data);
-        make_prefix(f, &g, c, &prefix);
-        add_cell(f, c, options->weight);
+        }
     }
-    write_group(f, prefix.data);
     text_release(&prefix);
     free(order);
 }
@@ -190,36 +173,44 @@ static void write_groups(struct folder *f, uint32_t event, const struct export_o
 static int folded_write(const struct profile *p, const struct export_options *options,
                         struct sink *out, struct error *err)
 {
-    (void)err;
     uint32_t event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
+    if (event == PROFILE_NONE)
+        return 0;
     struct folder f = {.p = p, .out = out};
     text_init(&f.label);
+    places_init(&f.places, p);
+    thread_sums_init(&f.values, p, event);
     add_stacks(&f);
-    if (event != PROFILE_NONE)
-        write_groups(&f, event, options);
+    write_groups(&f, options);
+    places_release(&f.places);
     names_release(&f.names);
-    map_release(&f.index);
-    vector_release(&f.nodes);
-    vector_release(&f.sums);
+    vector_release(&f.name_of);
+    pairs_release(&f.paths);
     vector_release(&f.touched);
     vector_release(&f.chain);
     text_release(&f.label);
-    free(f.node_of);
-    return 0;
+    free(f.path_of);
+    free(f.sums);
+    return thread_sums_release(&f.values, err);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
 }
 
 /* Splits "a;b;c 12" at its last space; false if there is no number. */
 static bool split_count(char *line, size_t len, uint64_t *count)
 {
-    while (len && (line[len - 1] == ' ' || line[len - 1] == '\t'))
+    while (len && is_space(line[len - 1]))
         line[--len] = 0;
     size_t digits = len;
     while (digits && line[digits - 1] >= '0' && line[digits - 1] <= '9')
         digits--;
-    if (digits == len || len - digits > 19 || !digits || line[digits - 1] != ' ')
+    if (digits == len || len - digits > 19 || !digits || !is_space(line[digits - 1]))
         return false;
     *count = strtoull(line + digits, NULL, 10);
-    while (digits && line[digits - 1] == ' ')
+    while (digits && is_space(line[digits - 1]))
         digits--;
     line[digits] = 0;
     return digits > 0;
@@ -304,12 +295,23 @@ static int folded_read(struct source *in, const struct import_options *options, 
     return rc;
 }
 
+/* The first line may be longer than what is seen of it. */
+static bool is_long_stack(const uint8_t *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (bytes[i] < ' ' && bytes[i] != '\t')
+            return false;
+    return !strchr("{[", bytes[0]) && memchr(bytes, ';', len);
+}
+
 /* Most lines must look like one, and some must have a ';'. What is wrong with the rest the reader
  * tells, with its place. */
 static int folded_detect(const uint8_t *bytes, size_t len)
 {
     size_t lines = 0, good = 0;
     bool semicolon = false;
+    if (len == SOURCE_PEEK_MAX && !memchr(bytes, '\n', len))
+        return is_long_stack(bytes, len) ? 40 : 0;
     for (size_t at = 0; at < len;) {
         const uint8_t *end = memchr(bytes + at, '\n', len - at);
         size_t n = end ? (size_t)(end - (bytes + at)) : len - at;
@@ -323,8 +325,8 @@ static int folded_detect(const uint8_t *bytes, size_t len)
             digits--;
         if (last && bytes[at] != '#') {
             lines++;
-            good += digits < last && digits >= 2 && bytes[at + digits - 1] == ' ' &&
-                    bytes[at] != ' ' && bytes[at] != '\t' && !memchr(bytes + at, 0, n);
+            good += digits < last && digits >= 2 && is_space((char)bytes[at + digits - 1]) &&
+                    !is_space((char)bytes[at]) && !memchr(bytes + at, 0, n);
             semicolon |= memchr(bytes + at, ';', n) != NULL;
         }
         at += n + 1;

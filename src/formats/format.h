@@ -43,10 +43,8 @@ struct format {
     const char *description;
     const char *const *extensions; /* with their dot, ended by NULL; the first one is usual */
     bool binary;                   /* not for a terminal */
-    bool timed; /* its writer shows profile.samples where there are any, and no cells of an event
-                 * that is timed throughout unless `summed` */
-    bool summed;
-    bool by_address; /* its writer leaves out frames that have no address */
+    bool timed;                    /* its writer shows times: spans are wanted */
+    bool by_address;               /* its writer leaves out frames that have no address */
 
     /* How surely the first bytes of a file (at most SOURCE_PEEK_MAX, unpacked) are of this format:
      * 0 no, 50 it looks like it, 100 its magic is there. NULL: cannot be read. Must not assume that

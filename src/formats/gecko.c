@@ -7,86 +7,150 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "formats/pairs.h"
 #include "formats/places.h"
 #include "formats/thread_order.h"
 
 #define GECKO_VERSION 24
+#define ROW_MAX 128
 enum category { CATEGORY_USER, CATEGORY_KERNEL, CATEGORY_PYTHON };
 
-struct gecko_stack {
-    uint32_t prefix, frame; /* prefix PROFILE_NONE: a root */
+/* Numbers that a thread's table has for those of the whole profile. */
+struct table {
+    uint32_t *row_of;       /* plus one, 0: none yet */
+    VECTOR(uint32_t) items; /* by row */
 };
 
-/* The tables of the thread in hand. */
 struct gecko_writer {
     const struct profile *p;
     struct places places;
-    struct json json;
+    struct pairs paths; /* parent, place; number 0 is the root */
+    uint32_t *path_of;  /* by stack */
     struct names strings;
-    struct map frame_index, stack_index;
-    VECTOR(uint32_t) frames; /* places */
-    VECTOR(struct gecko_stack) stacks;
-    uint32_t *nodes;       /* by stack of the profile: its node, plus one; 0: not met yet */
-    VECTOR(uint32_t) path; /* stacks on the way to one that is known */
+    uint32_t *string_of;                      /* by place */
+    struct table nodes, frames, used_strings; /* of the thread in hand: paths, places, strings */
+    VECTOR(uint32_t) climb;                   /* paths on the way to one that has a row */
+    struct json json;
     struct thread_order list;
-    struct text row;
 };
 
-/* The node of a frame's places on top of `node`. */
-static uint32_t add_frame(struct gecko_writer *w, uint32_t node, uint32_t frame)
+static uint32_t table_row(struct table *t, uint32_t item)
 {
-    uint32_t k = w->p->frames.data[frame].location_count;
-    bool added;
-    do {
-        uint32_t place = places_find(&w->places, frame, k ? k - 1 : 0);
-        uint32_t row = (uint32_t)*map_put(&w->frame_index, place, 0, w->frames.len, &added);
-        if (added)
-            *vector_push(&w->frames) = place;
-        uint32_t next = (uint32_t)*map_put(&w->stack_index, node, row, w->stacks.len, &added);
-        if (added)
-            *vector_push(&w->stacks) = (struct gecko_stack){node, row};
-        node = next;
-    } while (k && --k);
-    return node;
+    if (!t->row_of[item]) {
+        *vector_push(&t->items) = item;
+        t->row_of[item] = (uint32_t)t->items.len;
+    }
+    return t->row_of[item] - 1;
 }
 
-/* PROFILE_NONE for the empty stack. Goes down to a caller that was met before. */
+static void table_clear(struct table *t)
+{
+    for (size_t i = 0; i < t->items.len; i++)
+        t->row_of[t->items.data[i]] = 0;
+    t->items.len = 0;
+}
+
+static void table_release(struct table *t)
+{
+    free(t->row_of);
+    vector_release(&t->items);
+}
+
+/* Stacks stand after their parents. */
+static void make_paths(struct gecko_writer *w)
+{
+    const struct profile *p = w->p;
+    w->path_of = memory_array(p->stacks.len + 1, sizeof *w->path_of);
+    pairs_add(&w->paths, 0, UINT32_MAX);
+    for (size_t i = 1; i < p->stacks.len; i++) {
+        uint32_t frame = p->stacks.data[i].frame, k = p->frames.data[frame].location_count;
+        uint32_t at = w->path_of[p->stacks.data[i].parent];
+        do
+            at = pairs_add(&w->paths, at, places_find(&w->places, frame, k ? k - 1 : 0));
+        while (k && --k);
+        w->path_of[i] = at;
+    }
+    pairs_seal(&w->paths);
+}
+
+/* "function (in module)", which is how the viewer finds the module again; as JSON, for there may be
+ * as many tables as threads. */
+static void make_strings(struct gecko_writer *w)
+{
+    struct text name = TEXT_INIT, quoted = TEXT_INIT;
+    w->string_of = memory_array(w->places.items.len + 1, sizeof *w->string_of);
+    for (uint32_t i = 0; i < w->places.items.len; i++) {
+        const struct place *at = &w->places.items.data[i];
+        text_clear(&name);
+        places_name(&w->places, i, &name);
+        if (at->function != PROFILE_NONE) {
+            text_add(&name, " (in ");
+            text_add_printable(&name,
+                               profile_module_name(w->p, w->p->frames.data[at->frame].module));
+            text_add(&name, ")");
+        }
+        text_clear(&quoted);
+        text_add_char(&quoted, '"');
+        json_escape(&quoted, name.data);
+        text_add_char(&quoted, '"');
+        w->string_of[i] = names_add(&w->strings, quoted.data);
+    }
+    text_release(&name);
+    text_release(&quoted);
+}
+
+static void make_tables(struct gecko_writer *w)
+{
+    w->nodes.row_of = memory_array(w->paths.items.len + 1, sizeof(uint32_t));
+    w->frames.row_of = memory_array(w->places.items.len + 1, sizeof(uint32_t));
+    w->used_strings.row_of = memory_array(w->strings.len + 1, sizeof(uint32_t));
+}
+
+/* The row of a stack's path, PROFILE_NONE for the empty one; callers get theirs before. */
 static uint32_t add_stack(struct gecko_writer *w, uint32_t stack)
 {
-    uint32_t at = stack;
-    w->path.len = 0;
-    for (; at && !w->nodes[at]; at = w->p->stacks.data[at].parent)
-        *vector_push(&w->path) = at;
-    uint32_t node = at ? w->nodes[at] - 1 : PROFILE_NONE;
-    while (w->path.len) {
-        at = w->path.data[--w->path.len];
-        node = add_frame(w, node, w->p->stacks.data[at].frame);
-        w->nodes[at] = node + 1;
+    uint32_t at = w->path_of[stack];
+    if (!at)
+        return PROFILE_NONE;
+    if (w->nodes.row_of[at])
+        return w->nodes.row_of[at] - 1;
+    w->climb.len = 0;
+    for (; at && !w->nodes.row_of[at]; at = w->paths.items.data[at].a)
+        *vector_push(&w->climb) = at;
+    for (size_t i = w->climb.len; i-- > 0;) {
+        at = w->climb.data[i];
+        table_row(&w->nodes, at);
+        table_row(&w->frames, w->paths.items.data[at].b);
     }
-    return node;
+    return w->nodes.row_of[at] - 1;
 }
 
-static void clear_tables(struct gecko_writer *w)
+/* Rows are put together here, for there are millions of them. */
+static char *put_text(char *at, const char *text, size_t len)
 {
-    names_release(&w->strings);
-    map_clear(&w->frame_index);
-    map_clear(&w->stack_index);
-    memset(w->nodes, 0, w->p->stacks.len * sizeof *w->nodes);
-    w->frames.len = w->stacks.len = 0;
+    memcpy(at, text, len);
+    return at + len;
+}
+
+#define PUT(at, text) put_text(at, text, sizeof(text) - 1)
+
+/* A number, or null for `none`. */
+static char *put_or_null(char *at, uint32_t number, uint32_t none)
+{
+    return number == none ? PUT(at, "null") : json_put_digits(at, number);
 }
 
 /* With six decimals, without those that say nothing. */
-static void add_milliseconds(struct text *out, uint64_t ns)
+static char *put_milliseconds(char *at, uint64_t ns)
 {
-    json_add_uint(out, ns / 1000000);
+    at = json_put_digits(at, ns / 1000000);
     uint64_t rest = ns % 1000000;
     if (!rest)
-        return;
-    char digits[7] = ".";
-    size_t len = 1;
+        return at;
+    *at++ = '.';
     for (uint64_t unit = 100000; rest; rest %= unit, unit /= 10)
-        digits[len++] = (char)('0' + rest / unit);
-    text_add_len(out, digits, len);
+        *at++ = (char)('0' + rest / unit);
+    return at;
 }
 
 /* {"schema": {"a": 0, "b": 1}, "data": [ — the caller writes rows and ends twice. */
@@ -118,22 +182,6 @@ static enum category category_of(const struct gecko_writer *w, uint32_t place)
                                  : CATEGORY_USER;
 }
 
-/* "function (in module)", which is how the viewer finds the module again. */
-static uint32_t location_string(struct gecko_writer *w, uint32_t place)
-{
-    const struct place *at = &w->places.items.data[place];
-    struct text name = TEXT_INIT;
-    places_name(&w->places, place, &name);
-    if (at->function != PROFILE_NONE) {
-        text_add(&name, " (in ");
-        text_add_printable(&name, profile_module_name(w->p, w->p->frames.data[at->frame].module));
-        text_add(&name, ")");
-    }
-    uint32_t id = names_add(&w->strings, name.data);
-    text_release(&name);
-    return id;
-}
-
 static void write_frame_table(struct gecko_writer *w)
 {
     static const char *const columns[] = {
@@ -141,22 +189,14 @@ static void write_frame_table(struct gecko_writer *w)
         "line",     "column",        "category",      "subcategory",    NULL};
     struct json *j = &w->json;
     begin_table(j, "frameTable", columns);
-    for (size_t i = 0; i < w->frames.len; i++) {
-        uint32_t place = w->frames.data[i], line = w->places.items.data[place].line;
-        json_open_array(j);
-        json_uint(j, location_string(w, place));
-        json_bool(j, false);
-        json_uint(j, 0);
-        json_nothing(j);
-        json_nothing(j);
-        if (line)
-            json_uint(j, line);
-        else
-            json_nothing(j);
-        json_nothing(j);
-        json_uint(j, category_of(w, place));
-        json_nothing(j);
-        json_end(j);
+    for (size_t i = 0; i < w->frames.items.len && !j->failed; i++) {
+        uint32_t place = w->frames.items.data[i], line = w->places.items.data[place].line;
+        char row[ROW_MAX], *at = PUT(row, "[");
+        at = json_put_digits(at, table_row(&w->used_strings, w->string_of[place]));
+        at = PUT(at, ",false,0,null,null,");
+        at = PUT(put_or_null(at, line, 0), ",null,");
+        at = PUT(json_put_digits(at, category_of(w, place)), ",null]");
+        json_raw(j, row, (size_t)(at - row));
     }
     end_table(j);
 }
@@ -166,14 +206,13 @@ static void write_stack_table(struct gecko_writer *w)
     static const char *const columns[] = {"prefix", "frame", NULL};
     struct json *j = &w->json;
     begin_table(j, "stackTable", columns);
-    for (size_t i = 0; i < w->stacks.len; i++) {
-        json_open_array(j);
-        if (w->stacks.data[i].prefix == PROFILE_NONE)
-            json_nothing(j);
-        else
-            json_uint(j, w->stacks.data[i].prefix);
-        json_uint(j, w->stacks.data[i].frame);
-        json_end(j);
+    for (size_t i = 0; i < w->nodes.items.len && !j->failed; i++) {
+        struct pair path = w->paths.items.data[w->nodes.items.data[i]];
+        uint32_t prefix = path.a ? table_row(&w->nodes, path.a) : PROFILE_NONE;
+        char row[ROW_MAX], *at = PUT(row, "[");
+        at = PUT(put_or_null(at, prefix, PROFILE_NONE), ",");
+        at = PUT(json_put_digits(at, table_row(&w->frames, path.b)), "]");
+        json_raw(j, row, (size_t)(at - row));
     }
     end_table(j);
 }
@@ -186,20 +225,16 @@ static void write_sample_table(struct gecko_writer *w, uint32_t thread)
     begin_table(j, "samples", columns);
     struct thread_value v;
     uint64_t time = 0;
-    clear_tables(w);
+    table_clear(&w->nodes);
+    table_clear(&w->frames);
+    table_clear(&w->used_strings);
     thread_order_begin(&w->list, thread);
     while (!j->failed && thread_order_next(&w->list, &v)) {
         uint32_t stack = add_stack(w, v.stack);
-        text_clear(&w->row);
-        text_add_char(&w->row, '[');
-        if (stack == PROFILE_NONE)
-            text_add(&w->row, "null");
-        else
-            json_add_uint(&w->row, stack);
-        text_add_char(&w->row, ',');
-        add_milliseconds(&w->row, w->list.timed ? v.time : time);
-        text_add(&w->row, ",0]");
-        json_raw(j, w->row.data, w->row.len);
+        char row[ROW_MAX], *at = PUT(row, "[");
+        at = PUT(put_or_null(at, stack, PROFILE_NONE), ",");
+        at = PUT(put_milliseconds(at, w->list.timed ? v.time : time), ",0]");
+        json_raw(j, row, (size_t)(at - row));
         time += v.value;
     }
     end_table(j);
@@ -234,8 +269,10 @@ static void write_thread(struct gecko_writer *w, uint32_t thread)
     write_stack_table(w);
     json_key(j, "stringTable");
     json_open_array(j);
-    for (size_t i = 0; i < w->strings.len; i++)
-        json_text(j, w->strings.text[i]);
+    for (size_t i = 0; i < w->used_strings.items.len && !j->failed; i++) {
+        const char *text = w->strings.text[w->used_strings.items.data[i]];
+        json_raw(j, text, strlen(text));
+    }
     json_end(j);
     json_end(j);
 }
@@ -302,8 +339,9 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
     json_init(&w.json, sink_json, out);
     places_init(&w.places, p);
     thread_order_init(&w.list, p, event);
-    w.nodes = memory_array(p->stacks.len + 1, sizeof *w.nodes);
-    text_init(&w.row);
+    make_paths(&w);
+    make_strings(&w);
+    make_tables(&w);
     json_open_object(&w.json);
     write_meta(&w, event);
     write_empty(&w.json, "libs");
@@ -319,13 +357,13 @@ static int gecko_write(const struct profile *p, const struct export_options *opt
     json_finish(&w.json);
     json_release(&w.json);
     names_release(&w.strings);
-    map_release(&w.frame_index);
-    map_release(&w.stack_index);
-    vector_release(&w.frames);
-    vector_release(&w.stacks);
-    free(w.nodes);
-    vector_release(&w.path);
-    text_release(&w.row);
+    table_release(&w.nodes);
+    table_release(&w.frames);
+    table_release(&w.used_strings);
+    vector_release(&w.climb);
+    pairs_release(&w.paths);
+    free(w.path_of);
+    free(w.string_of);
     places_release(&w.places);
     return thread_order_release(&w.list, err);
 }

@@ -251,6 +251,17 @@ static int take_key(struct json_reader *r, int byte, struct error *err)
     return 0;
 }
 
+/* The end of the file, where that may stand for the end of the list. */
+static bool ends_here(struct json_reader *r, int byte)
+{
+    if (byte >= 0 || !r->may_lack_end || r->depth != 1 || r->in_object[0] || !r->begun[0])
+        return false;
+    r->lacked_end = true;
+    r->depth--;
+    r->token = JSON_END;
+    return true;
+}
+
 int json_read(struct json_reader *r, struct error *err)
 {
     int byte, rc;
@@ -273,12 +284,14 @@ int json_read(struct json_reader *r, struct error *err)
         r->token = JSON_END;
         return 0;
     }
+    if (ends_here(r, byte))
+        return 0;
     if (r->begun[level]) {
         if (byte != ',')
             return json_reader_bad(r, err, "a comma or the end of a list should be here");
         r->at++;
         rc = peek_byte(r, &byte, err);
-        if (rc)
+        if (rc || ends_here(r, byte))
             return rc;
     }
     r->begun[level] = true;

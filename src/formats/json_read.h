@@ -40,6 +40,8 @@ struct json_reader {
     bool in_object[JSON_READ_DEPTH];
     bool begun[JSON_READ_DEPTH]; /* has an item */
     bool after_key;
+    bool may_lack_end; /* set by the caller: if all is a list, the file may end after any item */
+    bool lacked_end;   /* and did */
 };
 
 void json_reader_init(struct json_reader *r, struct source *in);

@@ -82,7 +82,8 @@ static int refuse(const struct source *in, struct error *err)
     format_names(false, &names);
     int rc = error_set(err, FAULT_INPUT,
                        "%s is neither a recording of sonde nor a profile of a kind that it reads "
-                       "(%s): look at what made it, or name the format with --format",
+                       "(%s): look at what made it, or name the format with `sonde import "
+                       "--format`",
                        source_name(in), names.data);
     text_release(&names);
     return rc;

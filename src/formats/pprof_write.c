@@ -8,6 +8,7 @@
 
 #include "formats/pprof_internal.h"
 #include "formats/proto.h"
+#include "formats/thread_sums.h"
 
 #define PAGE 0x1000ull
 #define FIRST_START 0x400000ull
@@ -32,8 +33,8 @@ struct pprof_writer {
     VECTOR(struct column) columns;
     struct module_range *ranges;
     bool *frame_used, *function_used;
-    uint32_t *cells; /* indices, by thread and stack */
-    size_t cell_count;
+    bool *has_column;   /* by event */
+    struct text labels; /* of the thread in hand */
     uint32_t main_event;
     bool nowhere_used; /* samples without a stack: pprof wants one frame at least */
 };
@@ -117,6 +118,18 @@ static void add_type(struct pprof_writer *w, const char *name, const char *unit)
     proto_add_uint(&w->message, TYPE_UNIT, string(w, unit));
 }
 
+static bool any_but_one(const struct profile *p, uint32_t event)
+{
+    struct samples_cursor c;
+    struct profile_sample s;
+    bool found = false;
+    samples_begin(&c, &p->samples, event, SAMPLES_ALL);
+    while (!found && samples_next(&c, &s))
+        found = s.value != 1;
+    samples_end(&c, NULL);
+    return found;
+}
+
 static bool counts_differ(const struct profile *p, uint32_t event)
 {
     const struct profile_event *e = &p->events.data[event];
@@ -125,7 +138,7 @@ static bool counts_differ(const struct profile *p, uint32_t event)
     for (size_t i = 0; i < p->cells.len; i++)
         if (p->cells.data[i].event == event && p->cells.data[i].count != p->cells.data[i].value)
             return true;
-    return false;
+    return p->samples_apart && any_but_one(p, event);
 }
 
 static void add_columns(struct pprof_writer *w, uint32_t event)
@@ -142,6 +155,7 @@ static void add_columns(struct pprof_writer *w, uint32_t event)
     add_type(w, type_name(w->p, event), unit_name(e->unit));
     send(w, PROFILE_SAMPLE_TYPE);
     *vector_push(&w->columns) = (struct column){event, false};
+    w->has_column[event] = true;
 }
 
 /* Of the heap, what was allocated and what is live, even if nothing is; the rest only if it is
@@ -177,33 +191,6 @@ static void send_types(struct pprof_writer *w, uint32_t only)
     send_uint(w, PROFILE_DEFAULT_TYPE, string(w, type_name(w->p, w->main_event)));
 }
 
-static int compare_cells(const void *a, const void *b, void *context)
-{
-    const struct profile_cell *cells = context;
-    const struct profile_cell *x = &cells[*(const uint32_t *)a], *y = &cells[*(const uint32_t *)b];
-    if (x->thread != y->thread)
-        return x->thread < y->thread ? -1 : 1;
-    if (x->stack != y->stack)
-        return x->stack < y->stack ? -1 : 1;
-    return x->event < y->event ? -1 : x->event > y->event;
-}
-
-/* The cells that have a column. */
-static void sort_cells(struct pprof_writer *w)
-{
-    const struct profile *p = w->p;
-    bool *wanted = memory_array(p->events.len + 1, sizeof *wanted);
-    w->cells = memory_array(p->cells.len + 1, sizeof *w->cells);
-    for (size_t i = 0; i < w->columns.len; i++)
-        wanted[w->columns.data[i].event] = true;
-    for (size_t i = 0; i < p->cells.len; i++)
-        if (wanted[p->cells.data[i].event])
-            w->cells[w->cell_count++] = (uint32_t)i;
-    free(wanted);
-    if (w->cell_count)
-        qsort_r(w->cells, w->cell_count, sizeof *w->cells, compare_cells, p->cells.data);
-}
-
 static void add_label(struct pprof_writer *w, const char *key, const char *text, uint64_t number)
 {
     text_clear(&w->part);
@@ -212,15 +199,16 @@ static void add_label(struct pprof_writer *w, const char *key, const char *text,
         proto_add_uint(&w->part, LABEL_TEXT, string(w, text));
     else
         proto_add_uint(&w->part, LABEL_NUMBER, number);
-    proto_add_bytes(&w->message, SAMPLE_LABEL, w->part.data, w->part.len);
+    proto_add_bytes(&w->labels, SAMPLE_LABEL, w->part.data, w->part.len);
 }
 
-static void add_labels(struct pprof_writer *w, uint32_t thread)
+static void make_labels(struct pprof_writer *w, uint32_t thread)
 {
     const struct profile *p = w->p;
     const struct profile_thread *t = &p->threads.data[thread];
     const struct profile_process *q = &p->processes.data[t->process];
     const char *process = profile_process_name(p, t->process), *name = profile_text(p, t->name);
+    text_clear(&w->labels);
     if (q->pid)
         add_label(w, "pid", NULL, (uint32_t)q->pid);
     if (q->pid && process[0])
@@ -247,38 +235,50 @@ static void add_path(struct pprof_writer *w, uint32_t stack)
     proto_add_bytes(&w->message, SAMPLE_LOCATION, w->part.data, w->part.len);
 }
 
-/* The cells [from, to) differ in their event only: one sample with all their values. */
-static void send_sample(struct pprof_writer *w, size_t from, size_t to)
+static uint64_t value_of(const struct thread_sums *sums, uint32_t stack, struct column column)
 {
-    const struct profile_cell *cells = w->p->cells.data;
-    add_path(w, cells[w->cells[from]].stack);
-    text_clear(&w->part);
-    for (size_t c = 0; c < w->columns.len; c++) {
-        uint64_t v = 0;
-        for (size_t i = from; i < to; i++) {
-            const struct profile_cell *cell = &cells[w->cells[i]];
-            if (cell->event == w->columns.data[c].event)
-                v = w->columns.data[c].counts ? cell->count : cell->value;
-        }
-        proto_add_varint(&w->part, v);
+    for (uint32_t i = sums->newest[stack]; i; i = sums->next.data[i - 1]) {
+        const struct profile_cell *c = &sums->items.data[i - 1];
+        if (c->event == column.event)
+            return column.counts ? c->count : c->value;
     }
+    return 0;
+}
+
+/* What a stack has of all events. */
+static void send_sample(struct pprof_writer *w, const struct thread_sums *sums, uint32_t stack)
+{
+    add_path(w, stack);
+    text_clear(&w->part);
+    for (size_t i = 0; i < w->columns.len; i++)
+        proto_add_varint(&w->part, value_of(sums, stack, w->columns.data[i]));
     proto_add_bytes(&w->message, SAMPLE_VALUE, w->part.data, w->part.len);
-    add_labels(w, cells[w->cells[from]].thread);
+    text_add_len(&w->message, w->labels.data, w->labels.len);
     send(w, PROFILE_SAMPLE);
 }
 
-static void send_samples(struct pprof_writer *w)
+static bool has_columns(const struct pprof_writer *w, const struct thread_sums *sums,
+                        uint32_t stack)
 {
-    const struct profile_cell *cells = w->p->cells.data;
-    for (size_t i = 0, end; i < w->cell_count; i = end) {
-        const struct profile_cell *first = &cells[w->cells[i]];
-        for (end = i + 1; end < w->cell_count; end++) {
-            const struct profile_cell *c = &cells[w->cells[end]];
-            if (c->thread != first->thread || c->stack != first->stack)
-                break;
-        }
-        send_sample(w, i, end);
+    for (uint32_t i = sums->newest[stack]; i; i = sums->next.data[i - 1])
+        if (w->has_column[sums->items.data[i - 1].event])
+            return true;
+    return false;
+}
+
+static int send_samples(struct pprof_writer *w, struct error *err)
+{
+    struct thread_sums sums;
+    thread_sums_init(&sums, w->p, PROFILE_NONE);
+    for (uint32_t t = 0; t < w->p->threads.len && !sink_failed(w->out); t++) {
+        thread_sums_take(&sums, t);
+        if (sums.items.len)
+            make_labels(w, t);
+        for (size_t i = 0; i < sums.stacks.len; i++)
+            if (has_columns(w, &sums, sums.stacks.data[i]))
+                send_sample(w, &sums, sums.stacks.data[i]);
     }
+    return thread_sums_release(&sums, err);
 }
 
 /* The frame of samples that have none, one past the others. */
@@ -472,7 +472,8 @@ static void release(struct pprof_writer *w)
     free(w->ranges);
     free(w->frame_used);
     free(w->function_used);
-    free(w->cells);
+    free(w->has_column);
+    text_release(&w->labels);
 }
 
 int pprof_write(const struct profile *p, const struct export_options *options, struct sink *out,
@@ -485,13 +486,14 @@ int pprof_write(const struct profile *p, const struct export_options *options, s
     struct pprof_writer w = {.p = p, .out = gzip_sink(gzip)};
     text_init(&w.message);
     text_init(&w.part);
+    text_init(&w.labels);
     string(&w, "");
     w.frame_used = memory_array(p->frames.len + 1, sizeof *w.frame_used);
     w.function_used = memory_array(p->functions.len + 1, sizeof *w.function_used);
+    w.has_column = memory_array(p->events.len + 1, sizeof *w.has_column);
     w.main_event = options->event == PROFILE_NONE ? format_main_event(p) : options->event;
     send_types(&w, options->event);
-    sort_cells(&w);
-    send_samples(&w);
+    rc = send_samples(&w, err);
     send_mappings(&w);
     send_locations(&w);
     send_functions(&w);
@@ -500,5 +502,6 @@ int pprof_write(const struct profile *p, const struct export_options *options, s
     send_facts(&w);
     send_strings(&w);
     release(&w);
-    return gzip_free(gzip, err);
+    int closed = gzip_free(gzip, rc ? NULL : err);
+    return rc ? rc : closed;
 }

@@ -14,7 +14,8 @@
 
 struct sink_file {
     struct sink sink;
-    char *path, *temporary; /* NULL: standard output */
+    char *path;      /* NULL: standard output */
+    char *temporary; /* NULL: a pipe or a device, which is written to as it is */
     int fd;
     bool replace, abandoned;
     uint64_t written;
@@ -31,7 +32,7 @@ static int write_file(void *context, const void *data, size_t len, struct error 
             f->progress(f->context, f->written, 0);
         return 0;
     }
-    f->abandoned = !f->path && errno == EPIPE;
+    f->abandoned = !f->temporary && errno == EPIPE;
     return error_errno(err, FAULT_SYSTEM, "cannot write to %s",
                        f->path ? f->path : "standard output");
 }
@@ -53,6 +54,30 @@ static int check_path(const char *path, bool replace, struct error *err)
     return 0;
 }
 
+/* Pipes and devices are there to be written to. */
+static bool is_stream(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+static int open_path(struct sink_file *f, const char *path, struct error *err)
+{
+    int rc = 0;
+    if (is_stream(path)) {
+        f->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    } else {
+        struct text name = TEXT_INIT;
+        text_add(&name, path);
+        rc = check_path(path, f->replace, err);
+        f->fd = rc ? -1 : temporary_file(&name);
+        f->temporary = text_take(&name);
+    }
+    if (!rc && f->fd < 0)
+        rc = error_errno(err, FAULT_SYSTEM, "cannot create %s", path);
+    return rc;
+}
+
 int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err)
 {
     struct sink_file *f = memory_alloc(sizeof *f);
@@ -61,14 +86,8 @@ int sink_file_new(const char *path, bool replace, struct sink_file **out, struct
     f->replace = replace;
     sink_init(&f->sink, write_file, f);
     if (strcmp(path, "-")) {
-        struct text name = TEXT_INIT;
-        text_add(&name, path);
         f->path = memory_strdup(path);
-        rc = check_path(path, replace, err);
-        f->fd = rc ? -1 : temporary_file(&name);
-        f->temporary = text_take(&name);
-        if (!rc && f->fd < 0)
-            rc = error_errno(err, FAULT_SYSTEM, "cannot create %s", path);
+        rc = open_path(f, path, err);
         if (rc) {
             free(f->temporary);
             free(f->path);
@@ -112,9 +131,10 @@ int sink_file_free(struct sink_file *f, bool keep, struct error *err)
     if (f->path) {
         if (close(f->fd) < 0 && !rc && keep)
             rc = error_errno(err, FAULT_SYSTEM, "cannot write to %s", f->path);
-        if (keep && !rc)
+        if (keep && !rc && f->temporary)
             rc = give_name(f, err);
-        unlink(f->temporary);
+        if (f->temporary)
+            unlink(f->temporary);
     }
     sink_release(&f->sink);
     free(f->path);

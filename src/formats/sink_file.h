@@ -12,7 +12,8 @@
 
 struct sink_file;
 
-/* An existing file is refused unless `replace`; so are symbolic links, folders and devices. */
+/* An existing file is refused unless `replace`; symbolic links to files, folders and disks always.
+ * Pipes and character devices (/dev/null) are written to as they are. */
 int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err);
 struct sink *sink_file_sink(struct sink_file *f);
 /* Called with the bytes written so far; `size` is always 0. */

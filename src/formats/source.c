@@ -162,9 +162,20 @@ static int unwrap(struct source *s, struct error *err)
     return 0;
 }
 
+/* Editors and shells of Windows begin text with a mark of its order of bytes. */
+static int skip_mark(struct source *s, struct error *err)
+{
+    int rc = fill(s, 3, err);
+    if (!rc && s->end - s->start >= 3 && !memcmp(s->buffer + s->start, "\xef\xbb\xbf", 3))
+        consume(s, 3);
+    return rc;
+}
+
 static int begin(struct source *s, struct source **out, struct error *err)
 {
     int rc = unwrap(s, err);
+    if (!rc)
+        rc = skip_mark(s, err);
     if (rc) {
         source_free(s);
         return rc;
@@ -409,6 +420,6 @@ int source_bad(const struct source *s, uint64_t offset, struct error *err, const
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    return error_set(err, FAULT_INPUT, "%s, byte %llu: %s", s->name, (unsigned long long)offset,
-                     reason);
+    return error_set(err, FAULT_INPUT, "%s, byte %llu%s: %s", s->name, (unsigned long long)offset,
+                     s->packed ? " of the unpacked data" : "", reason);
 }

@@ -2,7 +2,7 @@
  * Where a reader's bytes come from: a file, standard input or memory, with gzip taken
  * off on the way. Buffered, forward only, and bounded: a line, a whole and the
  * stream itself have limits, so a small file that unpacks without end is refused.
- * Offsets are those of the unpacked stream.
+ * Offsets are those of the unpacked stream. A mark of UTF-8 before the first byte is left out.
  */
 #ifndef SONDE_SOURCE_H
 #define SONDE_SOURCE_H

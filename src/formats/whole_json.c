@@ -1,6 +1,8 @@
 /* The whole profile as JSON, table by table, as profile.h has it; indices refer to the tables. */
+#include <string.h>
+
 #include "base/json.h"
-#include "formats/format.h"
+#include "formats/thread_sums.h"
 
 static const char *const kinds[] = {"elf", "kernel", "vdso", "jit", "python", "unknown", "span"};
 static const char *const units[] = {"count", "ns", "bytes"};
@@ -8,6 +10,8 @@ static const char *const reasons[] = {"ring-full", "throttled", "unreadable", "d
 _Static_assert(sizeof kinds / sizeof *kinds == CODE_KINDS, "a kind of code has no name");
 _Static_assert(sizeof units / sizeof *units == UNIT_KINDS, "a unit has no name");
 _Static_assert(sizeof reasons / sizeof *reasons == LOSS_REASONS, "a loss has no name");
+
+#define ROW_MAX 256
 
 struct dump {
     const struct profile *p;
@@ -147,7 +151,7 @@ static void write_who(struct dump *d)
     json_end(&d->json);
 }
 
-static void write_values(struct dump *d, uint32_t only)
+static void write_events(struct dump *d)
 {
     const struct profile *p = d->p;
     begin(d, "events");
@@ -162,52 +166,64 @@ static void write_values(struct dump *d, uint32_t only)
         json_end(&d->json);
     }
     json_end(&d->json);
-    begin(d, "cells");
-    for (size_t i = 0; i < p->cells.len; i++) {
-        const struct profile_cell *c = &p->cells.data[i];
-        if (only != PROFILE_NONE && c->event != only)
-            continue;
-        json_open_object(&d->json);
-        json_put_uint(&d->json, "event", c->event);
-        json_put_uint(&d->json, "thread", c->thread);
-        json_put_uint(&d->json, "stack", c->stack);
-        json_put_uint(&d->json, "samples", c->count);
-        json_put_uint(&d->json, "value", c->value);
-        json_end(&d->json);
-    }
-    json_end(&d->json);
 }
 
-/* There may be millions, so each is put together as text. */
-static void add_sample(struct text *row, const struct profile_sample *s)
+/* There may be millions of the rows of the next two tables, so each is put together as text. */
+static char *put(char *at, const char *text, size_t len, uint64_t number)
 {
-    text_clear(row);
-    text_add(row, "{\"time\":");
-    json_add_uint(row, s->time);
-    text_add(row, ",\"event\":");
-    json_add_uint(row, s->event);
-    text_add(row, ",\"thread\":");
-    json_add_uint(row, s->thread);
-    text_add(row, ",\"stack\":");
-    json_add_uint(row, s->stack);
-    text_add(row, ",\"value\":");
-    json_add_uint(row, s->value);
-    text_add_char(row, '}');
+    memcpy(at, text, len);
+    return json_put_digits(at + len, number);
+}
+
+#define PUT(at, text, number) put(at, text, sizeof(text) - 1, number)
+
+static void write_cell(struct dump *d, const struct profile_cell *c)
+{
+    char row[ROW_MAX], *at = row;
+    at = PUT(at, "{\"event\":", c->event);
+    at = PUT(at, ",\"thread\":", c->thread);
+    at = PUT(at, ",\"stack\":", c->stack);
+    at = PUT(at, ",\"samples\":", c->count);
+    at = PUT(at, ",\"value\":", c->value);
+    *at++ = '}';
+    json_raw(&d->json, row, (size_t)(at - row));
+}
+
+static void write_sample(struct dump *d, const struct profile_sample *s)
+{
+    char row[ROW_MAX], *at = row;
+    at = PUT(at, "{\"time\":", s->time);
+    at = PUT(at, ",\"event\":", s->event);
+    at = PUT(at, ",\"thread\":", s->thread);
+    at = PUT(at, ",\"stack\":", s->stack);
+    at = PUT(at, ",\"value\":", s->value);
+    *at++ = '}';
+    json_raw(&d->json, row, (size_t)(at - row));
+}
+
+static int write_cells(struct dump *d, uint32_t only, struct error *err)
+{
+    struct thread_sums sums;
+    begin(d, "cells");
+    thread_sums_init(&sums, d->p, only);
+    for (uint32_t t = 0; t < d->p->threads.len && !d->json.failed; t++) {
+        thread_sums_take(&sums, t);
+        for (size_t i = 0; i < sums.items.len; i++)
+            write_cell(d, &sums.items.data[i]);
+    }
+    json_end(&d->json);
+    return thread_sums_release(&sums, err);
 }
 
 static int write_samples(struct dump *d, uint32_t only, struct error *err)
 {
     struct samples_cursor c;
     struct profile_sample s;
-    struct text row = TEXT_INIT;
     begin(d, "samples");
     samples_begin(&c, &d->p->samples, only, SAMPLES_ALL);
-    while (!d->json.failed && samples_next(&c, &s)) {
-        add_sample(&row, &s);
-        json_raw(&d->json, row.data, row.len);
-    }
+    while (!d->json.failed && samples_next(&c, &s))
+        write_sample(d, &s);
     json_end(&d->json);
-    text_release(&row);
     return samples_end(&c, err);
 }
 
@@ -324,8 +340,10 @@ static int json_write(const struct profile *p, const struct export_options *opti
     write_modules(&d);
     write_code(&d);
     write_who(&d);
-    write_values(&d, options->event);
-    int rc = write_samples(&d, options->event, err);
+    write_events(&d);
+    int rc = write_cells(&d, options->event, err);
+    if (!rc)
+        rc = write_samples(&d, options->event, err);
     write_spans(&d);
     write_series(&d);
     write_heaps(&d);
@@ -343,6 +361,5 @@ const struct format format_json = {
     .description = "the whole profile, table by table",
     .extensions = extensions,
     .timed = true,
-    .summed = true,
     .write = json_write,
 };

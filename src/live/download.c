@@ -36,9 +36,9 @@ static int export(const char *path, const struct format *format, int fd, struct 
     struct profile p;
     struct sink sink;
     struct load_options load_how = {.hide_interpreter = true,
-                                    .keep_samples = format->timed,
+                                    .keep_samples = true,
                                     .keep_spans = format->timed,
-                                    .samples_apart = format->timed && !format->summed};
+                                    .samples_apart = true};
     profile_init(&p);
     int rc = load(path, &load_how, &p, err);
     if (!rc) {

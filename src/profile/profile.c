@@ -220,6 +220,8 @@ bool profile_is_timed(const struct profile *p, uint32_t event)
 int profile_settle(struct profile *p, struct error *err)
 {
     int rc = 0;
+    free(p->stack_index.slots);
+    p->stack_index = (struct profile_index){0};
     for (uint32_t e = 0; p->samples_apart && e < p->events.len && !rc; e++) {
         struct samples_cursor c;
         struct profile_sample s;

@@ -258,8 +258,8 @@ uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thr
 void profile_sample_add(struct profile *p, const struct profile_sample *s);
 /* Are all samples of the event in `samples`? (Sums without times may have been merged in.) */
 bool profile_is_timed(const struct profile *p, uint32_t event);
-/* For who reads cells: puts into them the samples that stood apart of each event that is not timed
- * throughout. */
+/* For who only reads from here on: puts into the cells the samples that stood apart of each event
+ * that is not timed throughout, and gives back what finds stacks to add to. */
 int profile_settle(struct profile *p, struct error *err);
 
 /* Makes an order of threads, then beginnings, then longest first; sets depths. For imports. */

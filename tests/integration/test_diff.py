@@ -169,6 +169,7 @@ def test_refuses_other_events_and_modes(sonde, builds, folded, tmp_path):
     assert done.status == 1 and "counts cpu" in done.stderr and "counts samples" in done.stderr
     heap = sonde("diff", builds[0], builds[1], "--event", "heap:live")
     assert heap.status == 1 and not heap.stdout, heap
+    assert f"{builds[0]}: no event" in heap.stderr, heap
     anyway = sonde("diff", builds[0], folded("x.folded", main__hot=5), "--anyway")
     assert anyway.status == 0 and "hardly compare" in anyway.stdout, anyway
 

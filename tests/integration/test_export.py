@@ -1,7 +1,11 @@
 """`sonde export` against the tools its files are for: what they read must be what was recorded."""
 
+import os
 import re
 import shutil
+import signal
+import stat
+import subprocess
 
 import pytest
 
@@ -125,3 +129,59 @@ def test_refusals(sonde, recording, tmp_path):
     assert sonde("export", recording, "-o", taken, "--force").status == 0
     assert taken.read_text().startswith("[unknown] 2\n")
     assert not list(tmp_path.glob("taken.folded.*"))
+
+
+def test_streams(sonde, recording, tmp_path):
+    """A pipe or a device with a name is written to as it is."""
+    whole = sonde("export", recording, "-f", "folded").stdout
+    pipe = tmp_path / "pipe.folded"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+        done = sonde("export", recording, "-o", pipe)
+        assert done.status == 0 and reader.communicate()[0] == whole, done
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    for options in ([], ["--force"]):
+        assert sonde("export", recording, "-f", "json", "-o", "/dev/null", *options).status == 0
+        assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    done = sonde("export", recording, "-f", "json", "-o", "/dev/full")
+    assert done.status == 1 and "No space left" in done.stderr
+
+
+def spend(command, most):
+    """Memory in MB and seconds of CPU that it takes until `most` bytes are read from it."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    while most > 0:
+        piece = process.stdout.read1(1 << 20)
+        most -= len(piece) or most
+    process.stdout.close()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode in (0, 128 + signal.SIGPIPE)
+    return used.ru_maxrss / 1024, used.ru_utime + used.ru_stime
+
+
+@pytest.fixture(scope="module")
+def synthetic(built, tmp_path_factory):
+    """synthetic(samples) -> recording of as many on the same stacks."""
+    def make(samples):
+        path = tmp_path_factory.mktemp("synthetic") / "r.sonde"
+        assert run([built("bench/make_recording"), path, samples, 200000, 5000]).status == 0
+        return path
+    return make
+
+
+def test_memory_is_constant(sonde_path, synthetic, without_asan):
+    """Thirty times the samples on the same stacks take no more memory but for what is read ahead."""
+    few, many = synthetic(100000), synthetic(3000000)
+    for kind in ("pprof", "folded", "speedscope", "chrome-trace", "gecko", "callgrind", "dot",
+                 "perf-data", "perf-script", "json", "csv"):
+        least, most = (spend([sonde_path, "export", "-f", kind, path], 50 << 20)[0]
+                       for path in (few, many))
+        assert most < least + 32, (kind, least, most)
+
+
+@pytest.mark.parametrize("kind", ["csv", "folded", "json", "gecko", "perf-script"])
+def test_stops_when_nobody_reads(sonde_path, synthetic, kind):
+    """Nothing is made for a reader that has gone."""
+    command = [sonde_path, "export", "-f", kind, synthetic(300000)]
+    assert spend(command, 1)[1] < spend(command, 1 << 40)[1] * 0.7

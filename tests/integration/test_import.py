@@ -157,7 +157,7 @@ def test_perf_script(sonde, target, tmp_path):
     (b"", "is empty"),
     (b"hello, world\n", "neither a recording"),
     (b"a;b 1\n" * 50 + b"a;b x\n", "byte 300: a folded stack"),
-    (b"\x1f\x8b\x08\x00cut", "compressed data"),
+    (b"\x1f\x8b\x08\x00cut", "byte 0 of the unpacked data: the compressed data"),
 ])
 def test_refusals(sonde, tmp_path, content, reason):
     path, out = tmp_path / "bad", tmp_path / "out.sonde"
@@ -165,3 +165,25 @@ def test_refusals(sonde, tmp_path, content, reason):
     done = sonde("import", path, "-o", out)
     assert done.status == 1 and reason in done.stderr and len(done.stderr.splitlines()) == 1
     assert not out.exists()
+
+
+@pytest.mark.parametrize("content", [
+    b"main;a 10\r\nmain;b 5\r\n",
+    b"\xef\xbb\xbfmain;a 10\nmain;b 5\n",
+    gzip.compress(b"\xef\xbb\xbfmain;a 10\nmain;b 5"),
+    b"main;a\t10\nmain;b\t5\n",
+    b"# a comment\n\nmain;a 4\nmain;b 5\nmain;a 6\n",
+])
+def test_text_of_other_systems(sonde, tmp_path, content):
+    path = tmp_path / "odd"
+    path.write_bytes(content)
+    assert folded(sonde, path) == {"main;a": 10, "main;b": 5}
+
+
+def test_long_lines(sonde, tmp_path):
+    path = tmp_path / "deep"
+    path.write_text(";".join(["f"] * 60000) + " 3\n")
+    assert folded(sonde, path) == {";".join(["f"] * 60000): 3}
+    path.write_text(";".join(["f"] * 70000) + " 3\n")
+    done = sonde("export", path, "-f", "folded")
+    assert done.status == 1 and "65536" in done.stderr.replace(",", ""), done

@@ -120,6 +120,10 @@ def test_callgrind(sonde, heap, tmp_path):
     rows = functions(sonde, path)
     assert sum(row["self"] for row in rows) == total
     assert {row["name"]: row["self"] for row in rows if row["name"] in truth} == truth != {}
+    assert "cut short" not in sonde("report", path).stdout
+    half = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(half[:len(half) // 2]))
+    assert "cut short" in sonde("report", path).stdout
 
 
 def test_node(sonde, tmp_path):
@@ -145,6 +149,21 @@ def test_a_trace_is_a_timeline(sonde, tmp_path):
     assert rows == {"outer": (700000, 1000000), "inner": (300000, 300000)}
     assert sonde("graph", tmp_path / "t.json", "-o", tmp_path / "t.svg", "--kind",
                  "flamechart").status == 0
+
+
+@pytest.mark.parametrize("end", ["", ",", ",\n", "\n]", "]\n"])
+def test_a_trace_may_lack_its_end(sonde, tmp_path, end):
+    events = [{"ph": "X", "ts": 5, "dur": 10, "pid": 1, "tid": 2, "name": "outer"},
+              {"ph": "X", "ts": 6, "dur": 2, "pid": 1, "tid": 2, "name": "inner"}]
+    text = "[" + ",\n".join(map(json.dumps, events))
+    path = tmp_path / "trace"
+    path.write_text(text + end)
+    assert {row["name"]: row["self"] for row in functions(sonde, path)} == {"outer": 8000,
+                                                                            "inner": 2000}
+    shown = " ".join(sonde("report", path).stdout.split())
+    assert ("has no end" in shown) == ("]" not in end), shown
+    path.write_text(text[:-1])
+    assert sonde("report", path).status == 1
 
 
 @pytest.mark.parametrize("name", ["speedscope", "callgrind", "chrome-trace"])
