@@ -74,7 +74,8 @@ static void gather(struct rescue *r)
         *vector_push(&r->moments) =
             (struct moment){.time = h->time, .ends = true, .index = (uint32_t)i};
     }
-    qsort(r->moments.data, r->moments.len, sizeof *r->moments.data, by_time);
+    if (r->moments.len)
+        qsort(r->moments.data, r->moments.len, sizeof *r->moments.data, by_time);
 }
 
 static struct cell *cell_of(struct rescue *r, const struct profile_detail *d, struct heap *h)
