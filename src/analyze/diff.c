@@ -44,6 +44,30 @@ static void add_period(struct text *out, enum value_unit unit, uint64_t period)
         text_add_count(out, period);
 }
 
+static uint64_t heap_interval(const struct profile *p)
+{
+    const char *text = profile_meta_get(p, "heap_interval");
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Heaps are recorded in ways of their own: each allocation, or one every so many bytes. */
+static void find_heap_reason(const struct kinship *a, const struct kinship *b, struct text *out)
+{
+    uint64_t ia = heap_interval(a->profile), ib = heap_interval(b->profile);
+    if (!text_starts(a->chosen->label.data ? a->chosen->label.data : "", "heap:") || ia == ib ||
+        !profile_meta_get(a->profile, "heap_mode") || !profile_meta_get(b->profile, "heap_mode"))
+        return;
+    text_format(out, "%s%s has ", out->len ? "; " : "", a->file);
+    for (int i = 0; i < 2; i++) {
+        uint64_t interval = i ? ib : ia;
+        text_add(out, interval ? "a sample every " : "every allocation");
+        if (interval)
+            text_add_bytes(out, interval);
+        if (!i)
+            text_format(out, " and %s ", b->file);
+    }
+}
+
 /* Every reason against comparing the two, as half sentences. */
 static void find_reasons(const struct kinship *a, const struct kinship *b, struct text *out)
 {
@@ -62,6 +86,7 @@ static void find_reasons(const struct kinship *a, const struct kinship *b, struc
         text_format(out, " and %s every ", b->file);
         add_period(out, b->chosen->unit, b->period);
     }
+    find_heap_reason(a, b, out);
 }
 
 static int check_kinship(struct diff *d, const struct profile *before, const struct profile *after,
