@@ -210,14 +210,14 @@ def test_page(sonde, two, tmp_path):
 
 
 def test_heaps_that_were_recorded_otherwise_do_not_compare(sonde, target, tmp_path):
-    ways = {"exact": ["--heap"], "coarse": ["--heap=sampled"],
-            "fine": ["--heap=sampled", "--heap-interval", "64K"]}
+    ways = {"exact": ["--heap"], "coarse": ["--heap=sampled", "--heap-interval", "4K"],
+            "fine": ["--heap=sampled", "--heap-interval", "1K"]}
     paths = {way: tmp_path / f"{way}.sonde" for way in ways}
     for way, options in ways.items():
         assert sonde("run", *options, "-o", paths[way], "--", target("heap"), "simple").status == 0
-    for way, words in (("exact", "every allocation and"), ("fine", "every 64.0 KiB")):
+    for way, words in (("exact", "every allocation and"), ("fine", "every 1.0 KiB")):
         two = paths[way], paths["coarse"], "-e", "heap:allocated"
         done = sonde("diff", *two)
-        assert done.status == 1 and words in done.stderr and "512.0 KiB" in done.stderr, done
+        assert done.status == 1 and words in done.stderr and "4.0 KiB" in done.stderr, done
         assert sonde("diff", *two, "--anyway").status == 0
     assert sonde("diff", paths["exact"], paths["exact"], "-e", "heap:allocated").status == 0
