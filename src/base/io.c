@@ -67,17 +67,15 @@ static int slurp_fd(int fd, const char *path, size_t max, char **data, size_t *l
             free(buf);
             return error_errno(err, FAULT_SYSTEM, "cannot read %s", path);
         }
-        if (n == 0)
-            break;
         used += (size_t)n;
         if (used > max) {
             free(buf);
             return error_set(err, FAULT_LIMIT, "%s is larger than %zu bytes", path, max);
         }
-        if (cap - used < 2048) {
-            cap *= 2;
-            buf = memory_grow(buf, cap, 1);
-        }
+        if (used < cap - 1)
+            break;
+        cap *= 2;
+        buf = memory_grow(buf, cap, 1);
     }
     buf[used] = 0;
     *data = buf;

@@ -5,6 +5,7 @@
 #include "analyze/curves.h"
 #include "analyze/flame.h"
 #include "analyze/heap.h"
+#include "base/output.h"
 #include "cmd/command.h"
 #include "cmd/filter.h"
 #include "cmd/graphviz.h"
@@ -253,7 +254,7 @@ static int draw_curves(const struct invocation *inv, const struct profile *p, bo
                                         .width = (uint32_t)o->width},
                html, &out);
     result = picture_write_text(o->output, &out, err);
-    if (!result && strcmp(o->output, "-")) {
+    if (!result && !output_is_stream(o->output)) {
         text_clear(&out);
         curves_legend(&curves, &s, CURVES_SHOWN, &out);
         legend_path(&path, o->output);
@@ -309,9 +310,12 @@ static int check(const struct graph_options *o, bool *html, struct error *err)
             err, FAULT_USAGE,
             "--heap goes with neither --event nor --kind flamechart or threads: it chooses its "
             "event itself, and that has sums, not times");
+    /* A page is HTML, wherever it goes. */
+    bool page = o->kind == KIND_PAGE && !text_ends(o->output, ".svg");
+    enum picture_format format = page && !o->format ? PICTURE_HTML : (enum picture_format)o->format;
     int result = o->kind == KIND_CALLS && is_dot(o->output)
                      ? 0
-                     : picture_format(o->output, (enum picture_format)o->format, html, err);
+                     : picture_format(o->output, format, html, err);
     if (!result)
         result = check_page(o, *html, err);
     return result ? result : filter_check(&o->filter, err);

@@ -14,7 +14,8 @@ extern const char *const picture_formats[]; /* as typed, ended by NULL */
 
 /* What the name of the file, or --format, asks for. */
 int picture_format(const char *path, enum picture_format format, bool *html, struct error *err);
-/* Draws into the file; "-" is standard output. */
+/* Draws into what -o names; see base/output.h. 0, a fault, or the status of a command that nobody
+ * reads any more. */
 int picture_write(const char *path, const struct flame_picture *picture, bool html,
                   struct error *err);
 int picture_write_page(const char *path, const struct profile *p, const struct profile *base,

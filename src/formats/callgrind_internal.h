@@ -16,6 +16,7 @@ struct callgrind_function {
 struct callgrind_entry {
     uint32_t function, line;
     uint32_t callee; /* PROFILE_NONE: its own */
+    uint32_t file;   /* of the line: the function's, or one whose code was put into it */
     size_t values;   /* first of as many as there are events */
 };
 

@@ -25,13 +25,17 @@ struct reader {
     struct callgrind c;
     struct map names[NAMINGS]; /* number -> string */
     uint32_t file, object, function;
+    uint32_t line_file; /* that lines are of: another one than `file` where code was inlined */
     uint32_t callee_file, callee_object, callee_function; /* strings */
     bool calls;                                           /* the next line is a call's */
     size_t positions, line_at;
     uint64_t position[POSITIONS_MAX];
     uint64_t number;  /* of the line, for sentences */
     uint64_t own;     /* costs of the first event in all, calls left out */
-    uint64_t summary; /* what the file says that they are */
+    uint64_t summary; /* what the file says before them that they are, */
+    uint64_t totals;  /* and what it says behind them */
+    unsigned parts, totals_lines;
+    bool closes; /* its writer is one that ends every part with its totals */
 };
 
 static int bad(const struct reader *r, struct error *err, const char *why)
@@ -84,6 +88,7 @@ static int find_function(struct reader *r, uint32_t name, uint32_t file, uint32_
 static int take_events(struct reader *r, char *text, struct error *err)
 {
     char *save = NULL;
+    r->parts++;
     if (r->c.event_count)
         return 0; /* of another part of the file */
     for (char *word = strtok_r(text, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
@@ -117,6 +122,12 @@ static int take_header(struct reader *r, char *line, bool *header, struct error 
         return take_events(r, value, err);
     if (!strncmp(line, "summary", key) && key == 7)
         r->summary += strtoull(value, NULL, 10);
+    if (!strncmp(line, "totals", key) && key == 6) {
+        r->totals += strtoull(value, NULL, 10);
+        r->totals_lines++;
+    }
+    if (!strncmp(line, "creator", key) && key == 7)
+        r->closes = text_starts(value, "callgrind-") || text_starts(value, "sonde");
     if (!strncmp(line, "cmd", key) && key == 3)
         profile_meta_set(r->c.im.profile, "command", value);
     if (!strncmp(line, "positions", key) && key == 9) {
@@ -139,8 +150,8 @@ static int take_assignment(struct reader *r, char *line, bool *known, struct err
         size_t into;
     } all[] = {
         {"fl", NAME_FILE, offsetof(struct reader, file)},
-        {"fi", NAME_FILE, SIZE_MAX}, /* code of another file inside the function */
-        {"fe", NAME_FILE, SIZE_MAX},
+        {"fi", NAME_FILE, offsetof(struct reader, line_file)},
+        {"fe", NAME_FILE, offsetof(struct reader, line_file)},
         {"ob", NAME_OBJECT, offsetof(struct reader, object)},
         {"cfi", NAME_FILE, offsetof(struct reader, callee_file)},
         {"cfl", NAME_FILE, offsetof(struct reader, callee_file)},
@@ -156,6 +167,8 @@ static int take_assignment(struct reader *r, char *line, bool *known, struct err
         int rc = take_name(r, all[i].kind, equals + 1, &name, err);
         if (!rc && all[i].into != SIZE_MAX)
             memcpy((char *)r + all[i].into, &name, sizeof name);
+        if (all[i].key[0] == 'f' && all[i].key[1] != 'i' && all[i].key[1] != 'e')
+            r->line_file = r->file;
         if (!rc && !strcmp(all[i].key, "fn"))
             rc = find_function(r, name, r->file, r->object, &r->function, err);
         return rc;
@@ -172,12 +185,13 @@ static int entry_of(struct reader *r, uint32_t callee, uint32_t line, size_t *va
 {
     bool added;
     uint64_t key = (uint64_t)r->function << 32 | callee;
-    uint64_t *known = map_put(&r->c.entry_index, key, line, r->c.entries.len, &added);
+    uint64_t *known = map_put(&r->c.entry_index, key, (uint64_t)r->line_file << 32 | line,
+                              r->c.entries.len, &added);
     if (added) {
         if (r->c.entries.len >= CALLGRIND_ENTRIES_MAX)
             return import_too_many(&r->c.im, "lines with costs", CALLGRIND_ENTRIES_MAX, err);
         *vector_push(&r->c.entries) =
-            (struct callgrind_entry){r->function, line, callee, r->c.values.len};
+            (struct callgrind_entry){r->function, line, callee, r->line_file, r->c.values.len};
         for (size_t i = 0; i < r->c.event_count; i++)
             *vector_push(&r->c.values) = 0;
     }
@@ -251,16 +265,24 @@ static int take_line(struct reader *r, char *line, struct error *err)
     return rc || known ? rc : bad(r, err, "this is no line of a callgrind file");
 }
 
-/* Each part of a file says before its costs what they add up to, but for a few that valgrind counts
- * while it writes; text has no other end. */
-static void compare_summary(struct reader *r)
+/* Text has no end of its own. Each part may say behind its costs what they add up to (valgrind and
+ * we do), or before them, where valgrind leaves out a few that it counts while it writes. */
+static void check_end(struct reader *r)
 {
-    if (r->own < r->summary - r->summary / 1000)
-        import_note(&r->c.im, NOTE_WARNING,
-                    "%s says that its costs are %llu in all, but only %llu are in it: it was cut "
-                    "short, or parts of it were left out",
-                    source_name(r->c.im.source), (unsigned long long)r->summary,
-                    (unsigned long long)r->own);
+    bool ended = r->totals_lines && r->totals_lines >= r->parts;
+    uint64_t said = ended ? r->totals : r->summary;
+    if (ended ? r->own != said : r->own < said - said / 1000)
+        import_damage(
+            &r->c.im,
+            "%s says that its costs are %llu in all, but %llu are in it: it was cut short, "
+            "or parts of it were left out",
+            source_name(r->c.im.source), (unsigned long long)said, (unsigned long long)r->own);
+    else if (!ended && (r->closes || r->calls))
+        import_damage(&r->c.im, "%s ends without %s: it was cut short, and costs are missing",
+                      source_name(r->c.im.source),
+                      r->calls ? "the cost of its last call" : "its totals");
+    else if (!ended)
+        import_check_line_end(&r->c.im);
 }
 
 int callgrind_read(struct source *in, const struct import_options *options, struct profile *p,
@@ -282,7 +304,7 @@ int callgrind_read(struct source *in, const struct import_options *options, stru
     if (!rc)
         rc = callgrind_stacks(&r.c, err);
     if (!rc) {
-        compare_summary(&r);
+        check_end(&r);
         import_finish(&r.c.im, "callgrind");
     }
     vector_release(&r.c.functions);

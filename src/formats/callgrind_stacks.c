@@ -57,17 +57,17 @@ static uint32_t *group(const struct callgrind *c, bool calls, uint32_t **first)
     return list;
 }
 
-static int frame_of(struct weaver *w, uint32_t function, uint32_t line, uint32_t *frame,
-                    struct error *err)
+static int frame_of(struct weaver *w, uint32_t entry, uint32_t *frame, struct error *err)
 {
     struct import *im = &w->c->im;
-    const struct callgrind_function *f = &w->c->functions.data[function];
-    const char *file = profile_text(im->profile, f->file);
+    const struct callgrind_entry *e = &w->c->entries.data[entry];
+    const struct callgrind_function *f = &w->c->functions.data[e->function];
+    const char *file = profile_text(im->profile, e->file);
     uint32_t module = import_module(im, profile_text(im->profile, f->object));
     if (module == PROFILE_NONE)
         return import_too_many(im, "objects", IMPORT_MODULES_MAX, err);
     *frame = import_frame(im, module, profile_text(im->profile, f->name),
-                          strcmp(file, "???") ? file : "", 0, line);
+                          strcmp(file, "???") ? file : "", 0, e->line);
     return 0;
 }
 
@@ -78,15 +78,14 @@ static int pay(struct weaver *w, uint32_t function, uint64_t amount, struct erro
     uint32_t stack = 0, frame;
     int rc = 0;
     for (size_t i = w->depth; i-- > 0 && !rc;) {
-        const struct callgrind_entry *e = &w->c->entries.data[w->path[i]];
-        rc = frame_of(w, e->function, e->line, &frame, err);
+        rc = frame_of(w, w->path[i], &frame, err);
         if (!rc)
             rc = import_push(im, &stack, frame, err);
     }
     while (amount && !rc && w->line_at < w->own[function + 1]) {
         uint32_t entry = w->lines.data[w->line_at], leaf = stack;
         uint64_t left = value_of(w, entry) - w->line_paid, part = left < amount ? left : amount;
-        rc = frame_of(w, function, w->c->entries.data[entry].line, &frame, err);
+        rc = frame_of(w, entry, &frame, err);
         if (!rc && part)
             rc = import_push(im, &leaf, frame, err);
         bool counts = im->profile->events.data[w->event].unit == UNIT_COUNT;

@@ -79,7 +79,7 @@ static void add_arguments(struct text *out, const struct open_span *s, size_t de
     json_add_uint(out, s->order);
     text_add(out, ",\"depth\":");
     json_add_uint(out, depth);
-    if (s->samples) {
+    if (s->samples || s->value) {
         text_add(out, ",\"samples\":");
         json_add_uint(out, s->samples);
         text_add(out, ",\"value\":");

@@ -371,7 +371,7 @@ static int count_own(struct trace *t, const struct span *s, uint32_t event, uint
 {
     uint64_t n = s->samples, rest = s->value, length = s->end > s->start ? s->end - s->start : 0;
     int rc = 0;
-    if (n > *budget)
+    if (!n || n > *budget) /* what was held at a peak is no sample */
         return import_count(&t->im, event, s->thread, stack, n, s->value, err);
     *budget -= n;
     for (uint64_t i = 0; i < n && !rc; i++) {
@@ -410,7 +410,7 @@ static int use_own_spans(struct trace *t, struct error *err)
             rc = import_push(&t->im, &stack, import_frame(&t->im, module, name, "", 0, 0), err);
         path.len = s->depth;
         *vector_push(&path) = stack;
-        if (!rc && s->samples)
+        if (!rc && (s->samples || s->value))
             rc = count_own(t, s, event, stack, &budget, err);
     }
     vector_release(&path);
@@ -424,6 +424,10 @@ static int use_spans(struct trace *t, struct error *err)
     if (t->spans.len)
         qsort(t->spans.data, t->spans.len, sizeof *t->spans.data, by_time);
     match_ends(t);
+    /* A sample is told at its end: the trace begins where its first span does. */
+    for (size_t i = 0; i < t->spans.len; i++)
+        if (t->spans.data[i].start < t->im.first)
+            t->im.first = t->spans.data[i].start;
     int rc = sweep_spans(t, err);
     if (!rc && t->im.options.keep_spans)
         keep_spans(t);
@@ -441,12 +445,11 @@ int trace_read(struct source *in, const struct import_options *options, struct p
     if (!rc)
         rc = use_spans(&t, err);
     if (!rc && t.unmatched)
-        import_note(&t.im, NOTE_WARNING, "%llu spans begin or end alone and are left out",
-                    (unsigned long long)t.unmatched);
+        import_damage(&t.im, "%llu spans begin or end alone and are left out",
+                      (unsigned long long)t.unmatched);
     if (!rc && t.json.lacked_end)
-        import_note(&t.im, NOTE_WARNING,
-                    "the list of events in %s has no end: what came after may be missing",
-                    source_name(in));
+        import_damage(&t.im, "the list of events in %s has no end: what came after may be missing",
+                      source_name(in));
     if (!rc)
         import_finish(&t.im, "chrome-trace");
     json_reader_release(&t.json);

@@ -261,6 +261,7 @@ static int count_samples(struct cpuprofile *c, struct error *err)
 {
     double at = c->start;
     int rc = 0;
+    c->im.first = json_to_unsigned(at * 1000);
     for (size_t i = 0; i < c->samples.list.len && !rc; i++) {
         const uint64_t *node = map_get(&c->ids, json_to_unsigned(c->samples.list.data[i]), 0);
         uint32_t stack;

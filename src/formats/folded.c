@@ -289,8 +289,10 @@ static int folded_read(struct source *in, const struct import_options *options, 
     struct import im;
     import_init(&im, p, in, options);
     int rc = read_lines(&im, err);
-    if (!rc)
+    if (!rc) {
+        import_check_line_end(&im);
         import_finish(&im, "folded");
+    }
     import_release(&im);
     return rc;
 }

@@ -20,6 +20,7 @@
 #include "formats/maps.h"
 
 #define DEPTH_MAX 4096
+#define USER_END ((uint64_t)1 << 47)
 
 extern const struct format format_gperftools_heap, format_jemalloc_heap;
 
@@ -36,16 +37,40 @@ static uint64_t word_at(const struct words *w, size_t i)
     return value;
 }
 
-static int read_maps(struct import *im, struct ranges *m, char *text, struct error *err)
+/* The lines of maps, with which every file ends, and what they tell of where it was cut. */
+struct mapped {
+    struct ranges ranges;
+    uint64_t end;    /* of the last one, whatever it maps */
+    bool open;       /* the last line has no end */
+    uint64_t beyond; /* addresses behind all of them */
+};
+
+static int read_maps(struct import *im, struct mapped *m, char *text, struct error *err)
 {
     int rc = 0;
     for (char *line = text, *end; !rc && *line; line = end) {
         end = line + strcspn(line, "\n");
+        m->open = !*end;
         if (*end)
             *end++ = 0;
-        rc = maps_line(m, im, line, err);
+        maps_end(line, &m->end);
+        rc = maps_line(&m->ranges, im, line, err);
     }
     return rc;
+}
+
+static void check_maps(struct import *im, const struct mapped *m)
+{
+    if (!m->end)
+        import_damage(im,
+                      "%s ends without the mappings that belong there: it was cut short, and where "
+                      "its addresses lay is not known",
+                      source_name(im->source));
+    else if (m->open || m->beyond)
+        import_damage(im,
+                      "%s ends within its mappings: it was cut short, and where %llu of its "
+                      "addresses lay is not known",
+                      source_name(im->source), (unsigned long long)m->beyond);
 }
 
 /* Where the stacks end, in words; 0 if they never do. */
@@ -64,20 +89,21 @@ static size_t find_end(const struct words *w)
 }
 
 /* Callers are where calls return to; one less is in the call. */
-static int push_stack(struct import *im, const struct ranges *m, const uint64_t *address, size_t n,
+static int push_stack(struct import *im, struct mapped *m, const uint64_t *address, size_t n,
                       bool exact, uint32_t *stack, struct error *err)
 {
     int rc = 0;
     *stack = 0;
     while (n-- > 0 && !rc) {
         uint64_t at = address[n] && (n || !exact) ? address[n] - 1 : address[n];
-        rc = import_push(im, stack, maps_frame(m, im, at), err);
+        m->beyond += at >= m->end && at < USER_END;
+        rc = import_push(im, stack, maps_frame(&m->ranges, im, at), err);
     }
     return rc;
 }
 
-static int count_stacks(struct import *im, const struct ranges *m, const struct words *w,
-                        size_t end, uint32_t event, struct error *err)
+static int count_stacks(struct import *im, struct mapped *m, const struct words *w, size_t end,
+                        uint32_t event, struct error *err)
 {
     uint32_t process = import_process(im, 1, ""), thread = import_thread(im, process, 1, "");
     uint64_t period = im->profile->events.data[event].period, address[DEPTH_MAX];
@@ -114,7 +140,7 @@ static int cpu_read(struct source *in, const struct import_options *options, str
                     struct error *err)
 {
     struct import im;
-    struct ranges maps = {0};
+    struct mapped maps = {0};
     uint8_t *data;
     size_t len;
     int rc = source_rest(in, &data, &len, err);
@@ -134,9 +160,11 @@ static int cpu_read(struct source *in, const struct import_options *options, str
         uint32_t event = import_event(&im, "cpu", UNIT_NANOSECONDS, word_at(&w, 3) * 1000);
         rc = count_stacks(&im, &maps, &w, end, event, err);
     }
-    if (!rc)
+    if (!rc) {
+        check_maps(&im, &maps);
         import_finish(&im, "gperftools-cpu");
-    ranges_release(&maps);
+    }
+    ranges_release(&maps.ranges);
     import_release(&im);
     free(data);
     return rc;
@@ -177,7 +205,9 @@ static bool parse_heap(const char *line, struct heap_line *out)
 
 struct heap {
     struct import im;
-    struct ranges maps;
+    struct mapped maps;
+    uint64_t said[2],
+        seen[2]; /* bytes in use and in all: as the file sums them up, and its stacks' */
     uint32_t in_use, all, thread;
     double period; /* 0: every allocation was counted */
 };
@@ -200,8 +230,8 @@ static int count_heap(struct heap *h, uint32_t event, const uint64_t sums[2], ui
         return source_bad(h->im.source, source_offset(h->im.source), err,
                           "a stack has an impossible size");
     return import_count(&h->im, event, h->thread, stack,
-                        scale == 1 ? sums[0] : (uint64_t)((double)sums[0] * scale + 0.5),
-                        scale == 1 ? sums[1] : (uint64_t)((double)sums[1] * scale + 0.5), err);
+                        scale == 1 ? sums[0] : (uint64_t)((double)sums[0] * scale),
+                        scale == 1 ? sums[1] : (uint64_t)((double)sums[1] * scale), err);
 }
 
 static int use_heap_line(struct heap *h, const struct heap_line *l, struct error *err)
@@ -217,20 +247,44 @@ static int use_heap_line(struct heap *h, const struct heap_line *l, struct error
         address[n++] = strtoull(at, &end, 16);
         at = end;
     }
+    for (int i = 0; i < 2; i++)
+        h->seen[i] += i ? l->all[1] : l->in_use[1];
     int rc = push_stack(&h->im, &h->maps, address, n, false, &stack, err);
     if (!rc)
         rc = count_heap(h, h->in_use, l->in_use, stack, err);
     return rc ? rc : count_heap(h, h->all, l->all, stack, err);
 }
 
-/* heap_v2/524288, heap/1048576, heapprofile; only the first means a Poisson process. */
+/* heap_v2/524288, heap/1048576 (of Go, and of tcmalloc long ago: twice the period), heapprofile
+ * (every allocation). Numbers are as pprof prints them: it takes both for a Poisson process. */
 static void use_heap_kind(struct heap *h, const char *kind)
 {
     kind += strspn(kind, " ");
     if (text_starts(kind, "heap_v2/"))
         h->period = strtod(kind + 8, NULL);
+    else if (text_starts(kind, "heap/"))
+        h->period = strtod(kind + 5, NULL) / 2;
     if (!(h->period > 0 && h->period < 1e15))
         h->period = 0;
+}
+
+static void use_sums(struct heap *h, const struct heap_line *l)
+{
+    h->said[0] = l->in_use[1];
+    h->said[1] = l->all[1];
+}
+
+static void check_sums(struct heap *h)
+{
+    for (int i = 0; i < 2; i++)
+        if (h->seen[i] < h->said[i]) {
+            import_damage(&h->im,
+                          "%s says that %llu bytes were %s, but its stacks have only %llu: it was "
+                          "cut short, or parts of it were left out",
+                          source_name(h->im.source), (unsigned long long)h->said[i],
+                          i ? "allocated" : "in use", (unsigned long long)h->seen[i]);
+            return;
+        }
 }
 
 /* The stacks need the maps, which stand behind them. */
@@ -257,8 +311,10 @@ static int read_heap(struct heap *h, char *text, size_t len, struct error *err)
     if (!rc && !parse_heap(text + sizeof head - 1, &l))
         return source_bad(h->im.source, 0, err,
                           "the first line of the heap profile makes no sense");
-    if (!rc)
+    if (!rc) {
         use_heap_kind(h, l.rest);
+        use_sums(h, &l);
+    }
     for (char *line = end + 1; !rc && *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
@@ -301,9 +357,12 @@ static int read_jemalloc(struct heap *h, char *text, size_t len, struct error *e
             *end++ = 0;
         if (*line == '@') {
             stack = line + 1;
-        } else if (stack && parse_threads(line, &l)) {
+        } else if (parse_threads(line, &l)) {
             l.rest = stack;
-            rc = use_heap_line(h, &l, err);
+            if (!stack)
+                use_sums(h, &l);
+            else
+                rc = use_heap_line(h, &l, err);
         }
     }
     return rc;
@@ -325,9 +384,12 @@ static int heap_read_as(struct source *in, const struct import_options *options,
     h.all = import_event(&h.im, "alloc_space", UNIT_BYTES, 0);
     h.thread = import_thread(&h.im, import_process(&h.im, 1, ""), 1, "");
     rc = read(&h, (char *)data, len, err);
-    if (!rc)
+    if (!rc) {
+        check_sums(&h);
+        check_maps(&h.im, &h.maps);
         import_finish(&h.im, format->name);
-    ranges_release(&h.maps);
+    }
+    ranges_release(&h.maps.ranges);
     import_release(&h.im);
     free(data);
     return rc;

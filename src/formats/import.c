@@ -202,19 +202,43 @@ int import_sample(struct import *im, uint32_t event, uint64_t time, uint32_t thr
     return 0;
 }
 
-void import_note(struct import *im, enum note_level level, const char *format, ...)
+__attribute__((format(printf, 4, 0))) static void
+add_note(struct import *im, enum note_level level, bool damage, const char *format, va_list args)
 {
     struct profile *p = im->profile;
     if (p->notes.len >= IMPORT_NOTES_MAX)
         return;
     struct text t = TEXT_INIT;
+    text_vformat(&t, format, args);
+    uint32_t text = import_string(im, t.data, t.len);
+    *vector_push(&p->notes) = (struct profile_note){level, text, damage};
+    text_release(&t);
+}
+
+void import_note(struct import *im, enum note_level level, const char *format, ...)
+{
     va_list args;
     va_start(args, format);
-    text_vformat(&t, format, args);
+    add_note(im, level, false, format, args);
     va_end(args);
-    uint32_t text = import_string(im, t.data, t.len);
-    *vector_push(&p->notes) = (struct profile_note){.level = level, .text = text};
-    text_release(&t);
+}
+
+void import_damage(struct import *im, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_note(im, NOTE_WARNING, true, format, args);
+    va_end(args);
+}
+
+void import_check_line_end(struct import *im)
+{
+    if (source_line_open(im->source))
+        import_damage(
+            im,
+            "the last line of %s has no end: if the file was cut short there, a part of it "
+            "is missing",
+            source_name(im->source));
 }
 
 void import_finish(struct import *im, const char *format)
@@ -241,8 +265,7 @@ void import_finish(struct import *im, const char *format)
                     "%s has no times: all of it is shown, not the range that was asked for",
                     source_name(im->source));
     if (!p->cells.len && !p->samples.len && !p->spans.len)
-        import_note(im, NOTE_WARNING, "there is nothing in %s: no sample, no span",
-                    source_name(im->source));
+        import_damage(im, "there is nothing in %s: no sample, no span", source_name(im->source));
     profile_meta_set(p, "imported_from", format);
     p->complete = true;
 }

@@ -61,6 +61,11 @@ int import_sample(struct import *im, uint32_t event, uint64_t time, uint32_t thr
 
 void import_note(struct import *im, enum note_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* A warning that the file itself is not whole. */
+void import_damage(struct import *im, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* For text that has no other end: says so if the last line has none, and may lack a part. */
+void import_check_line_end(struct import *im);
 /* Puts times, order and completeness right; `format` is named in the profile's meta data. */
 void import_finish(struct import *im, const char *format);
 

@@ -37,15 +37,29 @@ uint64_t maps_bias(const char *path, const uint8_t *build_id, size_t len, uint64
     return bias;
 }
 
-/* "START-END PERMS OFFSET DEVICE INODE  PATH", numbers in hex. */
-int maps_line(struct ranges *m, struct import *im, const char *line, struct error *err)
+/* "START-END PERMS OFFSET DEVICE INODE  PATH", numbers in hex: what is behind END, or NULL. */
+static char *parse_range(const char *line, struct range *e)
 {
     char *at;
-    struct range e = {.start = strtoull(line + strspn(line, " \t"), &at, 16)};
+    *e = (struct range){.start = strtoull(line + strspn(line, " \t"), &at, 16)};
     if (*at != '-')
-        return 0;
-    e.end = strtoull(at + 1, &at, 16);
-    if (*at != ' ' || e.end <= e.start)
+        return NULL;
+    e->end = strtoull(at + 1, &at, 16);
+    return *at == ' ' && e->end > e->start ? at : NULL;
+}
+
+void maps_end(const char *line, uint64_t *end)
+{
+    struct range e;
+    if (parse_range(line, &e))
+        *end = e.end;
+}
+
+int maps_line(struct ranges *m, struct import *im, const char *line, struct error *err)
+{
+    struct range e;
+    char *at = parse_range(line, &e);
+    if (!at)
         return 0;
     const char *permissions = at + strspn(at, " ");
     size_t len = strcspn(permissions, " ");

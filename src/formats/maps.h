@@ -11,6 +11,9 @@
 /* Takes a line, if it is one of an executable mapping; others are passed over. Ranges are numbered
  * by module. */
 int maps_line(struct ranges *m, struct import *im, const char *line, struct error *err);
+/* Where the mapping of a line ends, executable or not; *end stays as it is if it is no such line.
+ */
+void maps_end(const char *line, uint64_t *end);
 /* The frame at an address of the process. */
 uint32_t maps_frame(const struct ranges *m, struct import *im, uint64_t address);
 

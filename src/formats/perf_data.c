@@ -27,9 +27,8 @@
 #define FEATURE_MAX ((uint64_t)64 << 20)
 #define FEATURES 256
 #define RECORD_HEADER 8
-#define CHUNK ((size_t)256 * 1024)  /* unpacked at a time */
-#define LONG_RECORD ((size_t)16000) /* whose front is worth a read of its own */
-#define RATIO_MAX 4096              /* unpacked to packed bytes, beyond the first ... */
+#define CHUNK ((size_t)256 * 1024) /* unpacked at a time */
+#define RATIO_MAX 4096             /* unpacked to packed bytes, beyond the first ... */
 #define RATIO_FREE ((uint64_t)64 << 20)
 
 enum user_record {
@@ -52,9 +51,10 @@ struct walker {
     struct perf_data d;
     struct perf_queue queue;
     struct source *in;
-    struct perf_front *ahead; /* of the next record, if that may be a long one */
-    uint64_t end;             /* of the records; UINT64_MAX: of the file */
+    uint64_t end; /* of the records; UINT64_MAX: of the file */
     bool unfinished;
+    bool round_open; /* samples came since the last round was finished */
+    bool injected;   /* perf inject was here, which leaves out the rounds */
     ZSTD_DStream *zstd;
     uint8_t *plain; /* unpacked bytes that are no whole record yet, and room for more */
     size_t plain_len;
@@ -163,6 +163,7 @@ static int use_compressed(struct walker *w, struct perf_bytes r, bool second, st
 static int use_record(struct walker *w, struct perf_bytes r, bool packed, struct error *err)
 {
     uint32_t type = perf_u32(r.data);
+    w->round_open |= type == PERF_RECORD_SAMPLE;
     if (type < RECORD_HEADER_ATTR)
         return perf_queue_add(&w->queue, &w->d, r, err);
     switch (type) {
@@ -172,6 +173,7 @@ static int use_record(struct walker *w, struct perf_bytes r, bool packed, struct
         update_event(w, r);
         return 0;
     case RECORD_BUILD_ID:
+        w->injected = true;
         perf_build_id(&w->d, r);
         return 0;
     case RECORD_HEADER_FEATURE:
@@ -181,6 +183,7 @@ static int use_record(struct walker *w, struct perf_bytes r, bool packed, struct
                                              .len = r.len - RECORD_HEADER - 8});
         return 0;
     case RECORD_FINISHED_ROUND:
+        w->round_open = false;
         return perf_queue_round(&w->queue, &w->d, err);
     case RECORD_COMPRESSED:
     case RECORD_COMPRESSED2:
@@ -203,14 +206,12 @@ static uint64_t trailing(struct perf_bytes r, bool pipe)
 }
 
 /* A long sample of which the front was read: with its last word, if what follows is read ahead. */
-static struct perf_bytes long_record(struct walker *w, struct perf_front *front, size_t size)
+static struct perf_bytes long_record(struct walker *w, struct perf_front *front)
 {
-    uint64_t next = front->offset + size;
-    front->whole_len = (uint32_t)size;
-    if (next < w->end && w->end - next >= PERF_FRONT)
-        w->ahead = perf_front_read(&w->d.fronts, w->in, next);
-    if (w->ahead) {
-        memcpy(front->end, w->ahead->bytes, sizeof front->end);
+    const struct perf_front *behind =
+        perf_front_peek(&w->d.fronts, front->offset + front->whole_len);
+    if (behind) {
+        memcpy(front->end, behind->bytes, sizeof front->end);
         front->ended = true;
     }
     return (struct perf_bytes){
@@ -220,18 +221,15 @@ static struct perf_bytes long_record(struct walker *w, struct perf_front *front,
 /* The record at `at` of a file that is there as memory; *size is that of all of it. */
 static struct perf_bytes record_at(struct walker *w, uint64_t at, size_t *size)
 {
-    struct perf_front *front = w->ahead;
-    const uint8_t *data = front ? front->bytes + PERF_FRONT_BEFORE : w->d.file + at;
-    w->ahead = NULL;
-    *size = w->end - at >= RECORD_HEADER ? perf_u16(data + 6) : 0;
-    bool is_long = *size > LONG_RECORD && perf_u32(data) == PERF_RECORD_SAMPLE;
-    if (front && is_long && *size <= w->end - at)
-        return long_record(w, front, *size);
-    if (front)
-        perf_front_free(&w->d.fronts, front);
-    uint64_t next = at + *size;
-    if (is_long && *size < w->end - at && w->end - next >= PERF_FRONT)
-        w->ahead = perf_front_read(&w->d.fronts, w->in, next);
+    struct perf_front *front = perf_front_take(&w->d.fronts, at);
+    *size = front                          ? front->whole_len
+            : w->end - at >= RECORD_HEADER ? perf_u16(w->d.file + at + 6)
+                                           : 0;
+    if (front && *size <= w->end - at)
+        return long_record(w, front);
+    perf_front_free(&w->d.fronts, front);
+    if (*size >= RECORD_HEADER && *size < w->end - at && perf_front_is_long(w->d.file + at))
+        perf_fronts_start(&w->d.fronts, w->in, at + *size, w->end);
     return (struct perf_bytes){.data = w->d.file + at, .len = *size, .stays = true};
 }
 
@@ -335,24 +333,35 @@ static int use_attrs(struct walker *w, const uint8_t *front, uint64_t len, uint6
     return 0;
 }
 
+/* All samples are there, but what stands behind them is not. */
+static void note_features_cut(struct walker *w)
+{
+    import_damage(&w->d.im,
+                  "%s ends within what follows its samples: it was cut short, and names of events, "
+                  "builds of programs or facts about the machine are missing",
+                  source_name(w->in));
+}
+
 /* Reads the features where the source can go back and forth; false if it cannot. */
 static bool features_ahead(struct walker *w, const uint64_t *set, uint64_t table)
 {
     uint8_t row[16];
-    bool any = false;
-    for (unsigned i = 0; i < FEATURES; i++) {
+    bool whole = true, any = source_at(w->in, 0, row, sizeof row);
+    for (unsigned i = 0; i < FEATURES && any; i++) {
         if (!(set[i / 64] >> (i % 64) & 1))
             continue;
-        if (!source_at(w->in, table, row, sizeof row))
-            return any;
-        table += sizeof row;
-        struct place at = place_at(row);
+        bool listed = source_at(w->in, table, row, sizeof row);
+        struct place at = listed ? place_at(row) : (struct place){0};
         uint8_t *content = at.size <= FEATURE_MAX ? malloc((size_t)at.size + 1) : NULL;
-        if (content && source_at(w->in, at.offset, content, (size_t)at.size))
+        bool there = listed && content && source_at(w->in, at.offset, content, (size_t)at.size);
+        if (there)
             perf_feature(&w->d, i, (struct perf_bytes){.data = content, .len = (size_t)at.size});
         free(content);
-        any = true;
+        whole &= there;
+        table += sizeof row;
     }
+    if (any && !whole)
+        note_features_cut(w);
     return any;
 }
 
@@ -417,9 +426,9 @@ static int read_file(struct walker *w, struct error *err)
     if (!data.size) {
         w->end = UINT64_MAX;
         w->unfinished = true;
-        import_note(&w->d.im, NOTE_WARNING,
-                    "perf did not finish this file: it is read up to its end, without names of "
-                    "events and machines");
+        import_damage(&w->d.im,
+                      "perf did not finish this file: it is read up to its end, without names of "
+                      "events and machines");
     }
     int rc = read_front(w, data.offset, &front, err);
     if (!rc)
@@ -427,8 +436,13 @@ static int read_file(struct walker *w, struct error *err)
     bool known = !rc && !w->unfinished && features_ahead(w, set, w->end);
     if (!rc)
         rc = use_records(w, false, err);
-    if (!rc && !known && !w->unfinished)
-        rc = features_behind(w, set, err);
+    if (!rc && !known && !w->unfinished && features_behind(w, set, err)) {
+        rc = err->fault == FAULT_INPUT ? 0 : err->fault;
+        if (!rc)
+            note_features_cut(w);
+        if (!rc)
+            *err = (struct error){0};
+    }
     free(front);
     return rc;
 }
@@ -441,6 +455,12 @@ static int read_pipe(struct walker *w, struct error *err)
         rc = use_records(w, true, err);
     if (!rc && !w->d.attrs.len)
         rc = bad(w, err, "no event is described in this file");
+    /* A pipe has no other end: perf finishes a round behind whatever it read last. */
+    if (!rc && w->round_open && !w->injected)
+        import_damage(
+            &w->d.im,
+            "%s ends within a round of samples: it was cut short, and samples are missing",
+            source_name(w->in));
     return rc;
 }
 
@@ -460,8 +480,8 @@ static void add_losses(struct walker *w)
                                                          .thread = PROFILE_NONE,
                                                          .reason = LOSS_UNREADABLE,
                                                          .count = w->d.odd};
-        import_note(&w->d.im, NOTE_WARNING, "%llu records made no sense and are left out",
-                    (unsigned long long)w->d.odd);
+        import_damage(&w->d.im, "%llu records made no sense and are left out",
+                      (unsigned long long)w->d.odd);
     }
 }
 

@@ -35,7 +35,9 @@ struct script_reader {
     struct heading now;
     uint32_t cpu_alias; /* name of the perf event that became "cpu" */
     uint32_t event, thread;
-    bool open; /* a sample is being read */
+    bool open;     /* a sample is being read */
+    bool unclosed; /* the last one has no empty line behind its frames */
+    uint64_t samples, closed;
     uint64_t odd_lines;
 };
 
@@ -135,7 +137,7 @@ static bool parse_heading(char *line, struct heading *h)
     if (at < n && all_digits(words[at]) && strlen(words[at]) < 19)
         h->period = strtoull(words[at++], NULL, 10);
     size_t len = at < n ? strlen(words[at]) : 0;
-    if (len < 2 || words[at][len - 1] != ':')
+    if (len < 2 || words[at][len - 1] != ':' || text_starts(words[at], "PERF_RECORD_"))
         return at < n || h->timed; /* another kind of record */
     words[at][len - 1] = 0;
     restore_spaces(words + at + 1, n - at - 1);
@@ -297,6 +299,7 @@ static int begin_sample(struct script_reader *r, char *line, uint64_t at, struct
                                r->event == PROFILE_NONE ? IMPORT_EVENTS_MAX : IMPORT_THREADS_MAX,
                                err);
     r->open = true;
+    r->samples++;
     r->frames.len = r->pending.len = r->pending_names.len = 0;
     uint64_t address;
     char *text;
@@ -307,6 +310,17 @@ static int begin_sample(struct script_reader *r, char *line, uint64_t at, struct
     return rc ? rc : close_sample(r, err);
 }
 
+/* Names of commands are aligned to the right, so a heading may begin with spaces too. */
+static bool is_heading(const char *line)
+{
+    struct heading h;
+    struct text copy = TEXT_INIT;
+    text_add(&copy, line);
+    bool is = parse_heading(copy.data, &h) && h.timed && h.event;
+    text_release(&copy);
+    return is;
+}
+
 static int read_line(struct script_reader *r, char *line, size_t len, uint64_t at,
                      struct error *err)
 {
@@ -314,17 +328,20 @@ static int read_line(struct script_reader *r, char *line, size_t len, uint64_t a
     char *text;
     if (strlen(line) != len)
         return source_bad(r->im.source, at, err, "a line of text holds a NUL byte");
-    if (strspn(line, " \t") == len)
+    if (strspn(line, " \t") == len) {
+        r->closed += r->open;
         return close_sample(r, err);
+    }
     if (line[0] == '#')
         return 0;
     if (!r->open || !isspace((unsigned char)line[0]))
         return begin_sample(r, line, at, err);
-    if (!split_frame(line, &address, &text)) {
-        r->odd_lines++;
-        return 0;
-    }
-    return add_frame(r, address, text, err);
+    if (split_frame(line, &address, &text))
+        return add_frame(r, address, text, err);
+    if (is_heading(line))
+        return begin_sample(r, line, at, err);
+    r->odd_lines++;
+    return 0;
 }
 
 static int read_lines(struct script_reader *r, struct error *err)
@@ -337,8 +354,11 @@ static int read_lines(struct script_reader *r, struct error *err)
         int rc = source_line(r->im.source, &line, &len, err);
         if (rc > 0)
             rc = read_line(r, line, len, at, err);
-        else if (!rc)
+        else if (!rc) {
+            /* Where no frames were asked for, nothing is between samples. */
+            r->unclosed = r->open && (r->frames.len || r->closed || r->samples == 1);
             return close_sample(r, err);
+        }
         if (rc)
             return rc;
     }
@@ -352,6 +372,13 @@ static int script_read(struct source *in, const struct import_options *options, 
     int rc = read_lines(&r, err);
     if (!rc) {
         import_finish(&r.im, "perf script");
+        if (r.unclosed)
+            import_damage(&r.im,
+                          "%s ends within a sample, without an empty line: it was cut short, and "
+                          "frames may be missing",
+                          source_name(in));
+        else
+            import_check_line_end(&r.im);
         if (r.odd_lines)
             import_note(&r.im, NOTE_INFO, "%llu lines that are no frames were left out",
                         (unsigned long long)r.odd_lines);
@@ -385,7 +412,7 @@ static int script_detect(const uint8_t *bytes, size_t len)
             frames++;
         else if (parse_heading(line, &h) && (h.timed || h.event))
             headings++;
-        else
+        else if (!frames || !isspace((unsigned char)line[0])) /* else where a frame is, in words */
             return 0;
     }
     return !headings ? 0 : frames ? 80 : 40;

@@ -70,6 +70,7 @@ struct pprof_reader {
     uint64_t time, duration, period, drop_frames;
     struct slice period_type;
     uint64_t labels_ignored;
+    bool strings_missing;
 };
 
 static int bad(struct pprof_reader *r, const void *at, struct error *err, const char *reason)
@@ -77,11 +78,14 @@ static int bad(struct pprof_reader *r, const void *at, struct error *err, const 
     return source_bad(r->im.source, (uint64_t)((const uint8_t *)at - r->start), err, "%s", reason);
 }
 
-/* String number `i` as a C string, in the profile's keeping; "" if there is none. */
+/* String number `i` as a C string, in the profile's keeping; "", and remembered, if there is none.
+ */
 static const char *text(struct pprof_reader *r, uint64_t i)
 {
-    if (i >= r->strings.len)
+    if (i >= r->strings.len) {
+        r->strings_missing = true;
         return "";
+    }
     const struct slice *s = &r->strings.data[i];
     return profile_text(r->im.profile, import_string(&r->im, (const char *)s->bytes, s->len));
 }
@@ -686,6 +690,8 @@ static int pprof_read(struct source *in, const struct import_options *options, s
         rc = second_pass(&r, len, err);
     if (!rc)
         keep_facts(&r);
+    if (!rc && r.strings_missing)
+        rc = bad(&r, data + len, err, "a name is not among the file's strings: it was cut short");
     import_release(&r.im);
     vector_release(&r.strings);
     vector_release(&r.mappings);

@@ -1,7 +1,4 @@
-/*
- * A sink into a file, which appears under its name only when it is whole, or into standard
- * output ("-").
- */
+/* A sink into what -o names; see base/output.h. */
 #ifndef SONDE_SINK_FILE_H
 #define SONDE_SINK_FILE_H
 
@@ -12,8 +9,7 @@
 
 struct sink_file;
 
-/* An existing file is refused unless `replace`; symbolic links to files, folders and disks always.
- * Pipes and character devices (/dev/null) are written to as they are. */
+/* An existing file is refused unless `replace`. */
 int sink_file_new(const char *path, bool replace, struct sink_file **out, struct error *err);
 struct sink *sink_file_sink(struct sink_file *f);
 /* Called with the bytes written so far; `size` is always 0. */

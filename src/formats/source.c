@@ -31,8 +31,9 @@ struct source {
     void *context;
 
     bool packed, member_open, ended;
-    uint64_t told; /* of `taken`, to whoever wants to know of progress */
-    bool moved;    /* the file is to be read from `taken` on, but the descriptor is elsewhere */
+    bool line_open; /* the last line had no end */
+    uint64_t told;  /* of `taken`, to whoever wants to know of progress */
+    bool moved;     /* the file is to be read from `taken` on, but the descriptor is elsewhere */
     z_stream z;
     uint8_t *in; /* packed bytes */
 
@@ -373,6 +374,7 @@ int source_line(struct source *s, char **line, size_t *len, struct error *err)
     size_t n = end ? (size_t)(end - (s->buffer + s->start)) : s->end - s->start;
     if (!end && !n)
         return 0;
+    s->line_open = !end && !s->packed; /* what was packed whole is whole */
     if (!end)
         make_room(s); /* for the terminator */
     char *text = (char *)s->buffer + s->start;
@@ -383,6 +385,11 @@ int source_line(struct source *s, char **line, size_t *len, struct error *err)
     *line = text;
     *len = n;
     return 1;
+}
+
+bool source_line_open(const struct source *s)
+{
+    return s->line_open;
 }
 
 int source_rest(struct source *s, uint8_t **data, size_t *len, struct error *err)

@@ -56,6 +56,8 @@ int source_skip(struct source *s, uint64_t len, struct error *err);
 /* The next line without its end ("\n" or "\r\n"), NUL-terminated, to be altered at will: 1, 0 at
  * the end, or a negative fault. Holds until the next call. */
 int source_line(struct source *s, char **line, size_t *len, struct error *err);
+/* Did the last line that was given have no end, so that it may have been cut? */
+bool source_line_open(const struct source *s);
 /* Everything left, at most SOURCE_WHOLE_MAX, NUL-terminated; the caller frees *data. */
 int source_rest(struct source *s, uint8_t **data, size_t *len, struct error *err);
 

@@ -233,8 +233,8 @@ static void merge_account(struct merge *m)
     }
     for (size_t i = 0; i < from->notes.len; i++) {
         uint32_t text = string(m, from->notes.data[i].text);
-        *vector_push(&into->notes) =
-            (struct profile_note){.level = from->notes.data[i].level, .text = text};
+        *vector_push(&into->notes) = (struct profile_note){
+            .level = from->notes.data[i].level, .text = text, .damage = from->notes.data[i].damage};
     }
     for (size_t i = 0; i < from->marks.len; i++)
         *vector_push(&into->marks) = (struct profile_mark){moved(m, from->marks.data[i].time),

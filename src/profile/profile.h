@@ -152,6 +152,7 @@ struct profile_detail {
 struct profile_note {
     enum note_level level;
     uint32_t text;
+    bool damage; /* of the file that this was read from */
 };
 
 /* A moment that somebody named while it was recorded. */

@@ -66,7 +66,8 @@ void loader_free(struct loader *l)
 static void add_note(struct profile *p, const char *text)
 {
     uint32_t s = profile_string(p, text);
-    *vector_push(&p->notes) = (struct profile_note){.level = NOTE_WARNING, .text = s};
+    *vector_push(&p->notes) =
+        (struct profile_note){.level = NOTE_WARNING, .text = s, .damage = true};
 }
 
 /* Tells the report what the file lacked. */

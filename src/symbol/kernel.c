@@ -189,11 +189,17 @@ static int read_stream(struct kallsyms *k, int fd, const char *path, struct erro
     return status;
 }
 
+static void take_part(void *context, const char *lines, size_t len)
+{
+    scan_lines(context, lines, len);
+}
+
 static int kernel_run(struct module *m, struct error *err)
 {
     const char *path = m->request->path ? m->request->path : "/proc/kallsyms";
     const char *root = m->request->path ? m->request->root : NULL;
     int fd = m->request->path ? -1 : kernel_cache_open(m->answers.address, m->answers.count);
+    bool cached = fd >= 0;
     if (fd < 0)
         fd = rooted_open(root, path);
     if (fd < 0) {
@@ -203,7 +209,9 @@ static int kernel_run(struct module *m, struct error *err)
     }
     struct kallsyms k;
     kallsyms_start(&k, &m->answers);
-    int status = read_stream(&k, fd, path, err);
+    bool found =
+        cached && kernel_cache_parts(fd, m->answers.address, m->answers.count, take_part, &k);
+    int status = found ? 0 : read_stream(&k, fd, path, err);
     close(fd);
     kallsyms_finish(&k);
     m->had_symtab = true;

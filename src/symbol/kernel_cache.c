@@ -18,6 +18,7 @@
 #define SYMBOLS_MAX ((size_t)256 << 20)
 #define MODULES_MAX ((size_t)4 << 20)
 #define HEAD_MAX ((size_t)256 << 10)
+#define PART ((size_t)16 << 10) /* bytes, about, between two entries of the index */
 
 /* Of the line `ADDRESS TYPE NAME`, if the name is that one. */
 static uint64_t address_of(const char *symbols, const char *name)
@@ -51,6 +52,31 @@ static void add_modules(struct text *head, const char *modules)
     }
 }
 
+/* The core kernel's code stands first and is sorted: where in the text its parts begin. Symbols of
+ * one address stay together. */
+static void add_index(struct text *head, const char *symbols)
+{
+    const char *end = strstr(symbols, " T _etext\n"), *last = NULL;
+    size_t before = head->len;
+    uint64_t previous = 0;
+    for (const char *line = symbols; end && line < end; line = strchr(line, '\n') + 1) {
+        uint64_t address = strtoull(line, NULL, 16);
+        if (address < previous) {
+            head->len = before; /* not sorted: no index */
+            head->data[before] = 0;
+            return;
+        }
+        if (!last || ((size_t)(line - last) >= PART && address > previous)) {
+            text_format(head, "=%" PRIx64 " %zx\n", address, (size_t)(line - symbols));
+            last = line;
+        }
+        previous = address;
+    }
+    if (last)
+        text_format(head, "=%" PRIx64 " %zx\n", UINT64_MAX,
+                    (size_t)(strchr(end, '\n') + 1 - symbols));
+}
+
 int kernel_cache_write(int fd, const char *symbols, size_t len, const char *modules)
 {
     struct text head = TEXT_INIT;
@@ -58,6 +84,8 @@ int kernel_cache_write(int fd, const char *symbols, size_t len, const char *modu
     add_stretch(&head, start, address_of(symbols, "_etext") - start);
     if (start)
         add_modules(&head, modules);
+    if (start)
+        add_index(&head, symbols);
     text_add_char(&head, '\n');
     int rc = !start || head.len > HEAD_MAX || io_write(fd, head.data, head.len) ||
                      io_write(fd, symbols, len)
@@ -71,47 +99,95 @@ struct stretch {
     uint64_t start, end;
 };
 
-struct stretches {
-    VECTOR(struct stretch) list;
+struct entry {
+    uint64_t address, offset;
 };
 
-/* The length of the head, or 0 if it has no end. */
-static size_t read_head(const char *head, struct stretches *s)
+struct head {
+    VECTOR(struct stretch) stretches;
+    VECTOR(struct entry) index; /* ends with the end of the last part */
+    size_t len;                 /* 0: it has no end */
+};
+
+static void head_read(struct head *h, int fd)
 {
-    const char *line = head;
+    char *text = memory_alloc(HEAD_MAX + 1), *line = text;
+    ssize_t got = pread(fd, text, HEAD_MAX, 0);
+    *h = (struct head){0};
+    text[got > 0 ? got : 0] = 0;
     while (*line && *line != '\n') {
-        char *next;
-        struct stretch one = {.start = strtoull(line, &next, 16)};
-        one.end = strtoull(next, &next, 16);
-        *vector_push(&s->list) = one;
-        line = *next == '\n' ? next + 1 : "";
+        bool entry = *line == '=';
+        uint64_t first = strtoull(line + entry, &line, 16), second = strtoull(line, &line, 16);
+        if (entry)
+            *vector_push(&h->index) = (struct entry){first, second};
+        else
+            *vector_push(&h->stretches) = (struct stretch){first, second};
+        if (*line != '\n')
+            break;
+        line++;
     }
-    return *line == '\n' ? (size_t)(line + 1 - head) : 0;
+    h->len = *line == '\n' ? (size_t)(line + 1 - text) : 0;
+    free(text);
 }
 
-static bool is_covered(const struct stretches *s, uint64_t address)
+static void head_release(struct head *h)
 {
-    for (size_t i = 0; i < s->list.len; i++)
-        if (address >= s->list.data[i].start && address < s->list.data[i].end)
+    vector_release(&h->stretches);
+    vector_release(&h->index);
+}
+
+static bool is_covered(const struct head *h, uint64_t address)
+{
+    for (size_t i = 0; i < h->stretches.len; i++)
+        if (address >= h->stretches.data[i].start && address < h->stretches.data[i].end)
             return true;
     return false;
 }
 
 int kernel_cache_covers(int fd, const uint64_t *address, size_t count)
 {
-    struct stretches s = {0};
-    char *head = memory_alloc(HEAD_MAX + 1);
-    ssize_t got = pread(fd, head, HEAD_MAX, 0);
-    head[got > 0 ? got : 0] = 0;
-    size_t len = read_head(head, &s);
-    bool covers = len != 0;
+    struct head h;
+    head_read(&h, fd);
+    bool covers = h.len != 0;
     for (size_t i = 0; i < count && covers; i++)
-        covers = is_covered(&s, address[i]);
-    if (covers && lseek(fd, (off_t)len, SEEK_SET) < 0)
+        covers = is_covered(&h, address[i]);
+    if (covers && lseek(fd, (off_t)h.len, SEEK_SET) < 0)
         covers = false;
-    vector_release(&s.list);
-    free(head);
+    head_release(&h);
     return covers ? 0 : -1;
+}
+
+static bool read_part(int fd, const struct head *h, size_t part, kernel_cache_take *take,
+                      void *context)
+{
+    uint64_t from = h->index.data[part].offset, to = h->index.data[part + 1].offset;
+    if (from >= to || to > SYMBOLS_MAX)
+        return false;
+    char *data = memory_alloc((size_t)(to - from));
+    bool got = io_pread(fd, data, (size_t)(to - from), h->len + from) == (ssize_t)(to - from);
+    if (got)
+        take(context, data, (size_t)(to - from));
+    free(data);
+    return got;
+}
+
+bool kernel_cache_parts(int fd, const uint64_t *address, size_t count, kernel_cache_take *take,
+                        void *context)
+{
+    struct head h;
+    head_read(&h, fd);
+    bool good = h.len && h.index.len > 1 && h.stretches.len && count &&
+                address[0] >= h.stretches.data[0].start &&
+                address[count - 1] < h.stretches.data[0].end;
+    for (size_t part = 0, i = 0; good && i < count && part + 1 < h.index.len; part++) {
+        size_t before = i;
+        while (i < count && address[i] < h.index.data[part + 1].address)
+            i++;
+        if (i > before)
+            good = read_part(fd, &h, part, take, context);
+    }
+    head_release(&h);
+    return good;
 }
 
 /* What the copy is good for: this boot, these modules at these places. */
@@ -120,7 +196,7 @@ static bool make_name(const char *modules, size_t len, struct text *name)
     char *boot;
     if (io_slurp("/proc/sys/kernel/random/boot_id", 64, &boot, NULL, NULL))
         return false;
-    text_format(name, "%.36s-%016" PRIx64, boot, hash_bytes(modules, len));
+    text_format(name, "%.36s-%016" PRIx64 "-indexed", boot, hash_bytes(modules, len));
     free(boot);
     return true;
 }

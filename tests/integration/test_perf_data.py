@@ -1,6 +1,7 @@
 """perf's own files: every count agrees with what perf itself prints for them."""
 
 import collections
+import os
 import random
 import re
 import shutil
@@ -136,6 +137,33 @@ def test_long_stacks_are_unwound_to_their_end(sonde, perf, target):
     deep = [line.split(";") for line in folded.splitlines() if ";bottom" in line]
     assert deep
     assert all(stack.count("descend") == 1500 and "main" in stack for stack in deep)
+
+
+def test_long_stacks_with_one_cpu_and_with_more(sonde, sonde_path, perf, target, tmp_path, environment):
+    """Fronts of records are read ahead by a thread where there is a CPU for it; nothing else differs: each
+    sample has its time and its stack. (Names of modules are looked up at once, and numbered as they come.)"""
+    path = perf("record", "-F", "299", "--call-graph", "dwarf,65528", "--", target("deep"), "100",
+                name="ahead.data")
+    one, more = tmp_path / "one.sonde", tmp_path / "more.sonde"
+    subprocess.run(["taskset", "-c", str(min(os.sched_getaffinity(0))), sonde_path, "import", path, "-o", one],
+                   check=True, env=environment)
+    assert sonde("import", path, "-o", more).status == 0
+    texts = [sonde("export", path, "--format", "perf-script", "-o", "-").stdout for path in (one, more)]
+    assert texts[0].count("deep") > 100 and texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name, how, options", [
+    ("chains.data", ("-g",), ("-F", "+srcline")),
+    ("chains.data", ("-g",), ("--show-mmap-events", "--show-task-events")),
+    ("plain.data", (), ("--show-mmap-events", "--show-task-events"))])
+def test_script_with_other_lines(sonde, perf, target, tmp_path, name, how, options):
+    """Records between samples are no samples, and take none away."""
+    path = perf("record", "-F", "499", *how, "--", target("shares"), name=name)
+    text = tmp_path / "x.txt"
+    text.write_text(perf("script", "-i", path, *options))
+    ours, truth = ({event["name"]: event["samples"]
+                    for event in sonde("export", file, "-f", "json").json["events"]} for file in (text, path))
+    assert ours == truth and truth["cpu"] > 50
 
 
 def test_processes_agree(sonde, perf, target):

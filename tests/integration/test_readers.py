@@ -82,6 +82,24 @@ def test_gperftools_heap(sonde, heap, tmp_path, environment):
             assert ours[name] == truth[name], (event, ours, truth)
 
 
+@pytest.mark.parametrize("kind", ["heap_v2/524288", "heap/1048576", "heap/262144"])
+def test_sampled_heaps(sonde, heap, tmp_path, environment, kind):
+    """What was sampled is scaled up, to the byte as Go's pprof does."""
+    needs("go")
+    subprocess.run([heap], check=True, stderr=subprocess.DEVNULL,
+                   env={**environment, "LD_PRELOAD": "libtcmalloc.so.4", "HEAPPROFILE": str(tmp_path / "hp")})
+    files = sorted(tmp_path.glob("hp.*.heap"))
+    if not files:
+        pytest.skip("tcmalloc is not here")
+    path = tmp_path / "sampled.heap"
+    path.write_text(re.sub(r"@ heapprofile", f"@ {kind}", files[-1].read_text(), count=1))
+    text = subprocess.run(["go", "tool", "pprof", "-top", "-unit=b", heap, path], text=True, check=True,
+                          capture_output=True, env={**environment, "PPROF_TMPDIR": str(tmp_path)}).stdout
+    truth = {name: int(own) for own, name in re.findall(r"^\s*(\d+)B?\s.*\s(small|large)$", text, re.M)}
+    ours = {row["name"]: row["self"] for row in functions(sonde, path, "--event", "inuse_space")}
+    assert truth and {name: ours[name] for name in truth} == truth
+
+
 def test_jemalloc_heap(sonde, heap, tmp_path):
     """As jemalloc writes it; addresses are the program's own."""
     symbols = subprocess.run(["nm", heap], check=True, text=True, capture_output=True).stdout
@@ -126,6 +144,30 @@ def test_callgrind(sonde, heap, tmp_path):
     assert "cut short" in sonde("report", path).stdout
 
 
+def test_callgrind_lines(sonde, heap, tmp_path):
+    """Code of another file inside a function (fi=, fe=) is that file's."""
+    needs("valgrind")
+    path = tmp_path / "cg.out"
+    subprocess.run(["valgrind", "--tool=callgrind", "--compress-strings=no", "--compress-pos=no",
+                    f"--callgrind-out-file={path}", heap], check=True, capture_output=True, timeout=60)
+    truth, file, called = {}, "", False
+    for line in path.read_text().splitlines():
+        if line.startswith(("fl=", "fi=", "fe=")):
+            file = line[3:]
+        elif costs := re.match(r"(\d+) (\d+)$", line):
+            place = (file, int(costs[1]))
+            if not called and place[1] and file != "???":
+                truth[place] = truth.get(place, 0) + int(costs[2])
+            called = False
+        called |= line.startswith("calls=")
+    done = sonde("report", path, "--lines", "--json", "--top", "0")
+    ours = {}
+    for row in done.json["sections"]["lines"]["rows"]:
+        place = (row["file"], row["line"])
+        ours[place] = ours.get(place, 0) + row["self"]
+    assert len(truth) > 100 and {place: ours.get(place) for place in truth} == truth
+
+
 def test_node(sonde, tmp_path):
     needs("node")
     (tmp_path / "x.js").write_text("function hot(){let s=0;for(let i=0;i<3e7;i++)s+=i%7;return s}\n"
@@ -149,6 +191,16 @@ def test_a_trace_is_a_timeline(sonde, tmp_path):
     assert rows == {"outer": (700000, 1000000), "inner": (300000, 300000)}
     assert sonde("graph", tmp_path / "t.json", "-o", tmp_path / "t.svg", "--kind",
                  "flamechart").status == 0
+
+
+def test_a_trace_lasts_from_its_first_span(sonde, tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([{"ph": "X", "name": "a", "ts": 5, "dur": 100, "pid": 1, "tid": 1},
+                                {"ph": "X", "name": "b", "ts": 15, "dur": 30, "pid": 1, "tid": 1}]))
+    facts = sonde("report", path, "--json").json["sections"]["run"]["facts"]
+    assert facts["duration"] == 100_000, facts
+    early = sonde("report", path, "--json", "--to", "60us").json["sections"]["functions"]["rows"]
+    assert {row["name"]: row["self"] for row in early} == {"a": 10_000, "b": 30_000}
 
 
 @pytest.mark.parametrize("end", ["", ",", ",\n", "\n]", "]\n"])
@@ -175,6 +227,16 @@ def test_what_we_write_we_read(sonde, target, tmp_path, name):
     for row in before:
         if row["self_percent"] > 5:
             assert after[row["name"]]["self"] == row["self"], (row, after)
+
+
+def test_values_without_samples_come_back(sonde, target, tmp_path):
+    """What a heap held at its peak is no sample."""
+    made, trace, back = (tmp_path / name for name in ("x.sonde", "x.json", "back.sonde"))
+    assert sonde("run", "--heap", "-q", "-o", made, "--", target("heap"), "chain").status == 0
+    assert sonde("export", made, "-f", "chrome-trace", "-e", "heap:peak", "-o", trace).status == 0
+    assert sonde("import", trace, "-o", back).status == 0
+    there, here = (sonde("export", path, "-f", "folded", "-e", "heap:peak").stdout for path in (made, back))
+    assert sorted(there.splitlines()) == sorted(here.splitlines()) and there
 
 
 @pytest.mark.parametrize("name", ["pprof", "speedscope", "callgrind"])

@@ -10,18 +10,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../../fuzz/read_format.h"
-#include "base/io.h"
 #include "base/memory.h"
+#include "corpus.h"
 
 #define MUTANTS 60 /* of one file and one kind of damage */
 #define CUTS 40
 #define SMALL 1024 /* bytes of a file that is cut at every one of them */
-#define FILE_MAX ((size_t)1 << 20)
 
 struct reader {
     const char *format, *folder;
@@ -134,8 +132,12 @@ static bool is_list_of_whole_events(const struct reader *r, const uint8_t *data,
     return depth == 1 && (last == '}' || last == ',');
 }
 
-static void mutate(const struct reader *r, const uint8_t *file, size_t len)
+static void mutate(const void *context, const char *name, const uint8_t *file, size_t len)
 {
+    const struct reader *r = context;
+    (void)name;
+    if (len <= 1)
+        return;
     uint8_t *copy = memory_alloc(2 * len + 128);
     random_state = 88172645463325252ull + len;
     for (enum damage kind = 0; kind < DAMAGES; kind++)
@@ -158,28 +160,7 @@ static void mutate(const struct reader *r, const uint8_t *file, size_t len)
 static void test_mutants(void **state)
 {
     const struct reader *r = *state;
-    struct text path = TEXT_INIT;
-    text_format(&path, "%s/%s", CORPUS, r->folder);
-    DIR *folder = opendir(path.data);
-    assert_non_null(folder);
-    size_t files = 0;
-    for (const struct dirent *e; (e = readdir(folder));) {
-        struct error err = {0};
-        char *data;
-        size_t len;
-        if (e->d_name[0] == '.')
-            continue;
-        text_clear(&path);
-        text_format(&path, "%s/%s/%s", CORPUS, r->folder, e->d_name);
-        assert_int_equal(io_slurp(path.data, FILE_MAX, &data, &len, &err), 0);
-        if (len > 1)
-            mutate(r, (const uint8_t *)data, len);
-        free(data);
-        files++;
-    }
-    closedir(folder);
-    text_release(&path);
-    assert_true(files > 0);
+    corpus_each(r->folder, mutate, r);
 }
 
 int main(void)

@@ -138,6 +138,42 @@ static int open_copy(const char *name)
     return open(workshop_path(&shop, name), O_RDWR | O_CREAT | O_TRUNC, 0600);
 }
 
+static void gather(void *context, const char *lines, size_t len)
+{
+    text_add_len(context, lines, len);
+}
+
+/* Of many symbols only the parts are read that matter; all those of one address are in one. */
+static void test_kernel_parts(void **state)
+{
+    (void)state;
+    struct text symbols = TEXT_INIT, parts = TEXT_INIT;
+    text_add(&symbols, "ffffffff81000000 T _stext\n");
+    for (unsigned i = 0; i < 6000; i++)
+        text_format(&symbols, "%llx t symbol_%u\n%llx T alias_%u\n", 0xffffffff81000000ull + i * 16,
+                    i, 0xffffffff81000000ull + i * 16, i);
+    text_add(&symbols, "ffffffff81020000 T _etext\nffffffff80000000 t odd\n");
+    int fd = open_copy("parts");
+    assert_int_equal(kernel_cache_write(fd, symbols.data, symbols.len, ""), 0);
+    for (unsigned i = 0; i < 6000; i += 7) {
+        const uint64_t address[] = {0xffffffff81000000ull + i * 16 + 3, 0xffffffff8101ffff};
+        char wanted[2][32];
+        snprintf(wanted[0], sizeof wanted[0], " t symbol_%u\n", i);
+        snprintf(wanted[1], sizeof wanted[1], " T alias_%u\n", i);
+        text_clear(&parts);
+        assert_true(kernel_cache_parts(fd, address, 2, gather, &parts));
+        assert_true(parts.len < symbols.len / 3);
+        assert_non_null(strstr(parts.data, wanted[0]));
+        assert_non_null(strstr(parts.data, wanted[1]));
+        assert_non_null(strstr(parts.data, " T alias_5999\n"));
+    }
+    const uint64_t elsewhere[] = {0xffffffff81000003, 0xffffffffc0000000};
+    assert_false(kernel_cache_parts(fd, elsewhere, 2, gather, &parts));
+    close(fd);
+    text_release(&symbols);
+    text_release(&parts);
+}
+
 /* A copy answers for the kernel's own code and its modules, and for nothing between them. */
 static void test_kernel_copy(void **state)
 {
@@ -362,10 +398,11 @@ static void test_jitdump(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_demangle),        cmocka_unit_test(test_demangle_hostile),
-        cmocka_unit_test(test_kernel),          cmocka_unit_test(test_perf_map),
-        cmocka_unit_test(test_kernel_copy),     cmocka_unit_test(test_kernel_twice),
-        cmocka_unit_test(test_perf_map_by_pid), cmocka_unit_test(test_jitdump),
+        cmocka_unit_test(test_demangle),     cmocka_unit_test(test_demangle_hostile),
+        cmocka_unit_test(test_kernel),       cmocka_unit_test(test_perf_map),
+        cmocka_unit_test(test_kernel_copy),  cmocka_unit_test(test_kernel_parts),
+        cmocka_unit_test(test_kernel_twice), cmocka_unit_test(test_perf_map_by_pid),
+        cmocka_unit_test(test_jitdump),
     };
     return cmocka_run_group_tests(tests, open_shop, close_shop);
 }
