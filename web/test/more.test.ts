@@ -1,5 +1,8 @@
 // Spans, live stacks, ready-made text and benchmarks: what the page computes beside sums.
 
+import { BOX_HEIGHT, place } from '../src/data/graph_layout.ts';
+import type { Node } from '../src/data/graph.ts';
+import type { Edge } from '../src/data/sandwich.ts';
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
@@ -190,4 +193,16 @@ test('callers of who asked for memory lead to the Python code', () => {
   const deep = (path: string) => callersText(tree, [...tree.symbol.data.keys()].find((n) => tree.path(n).map((i) => tree.name(i)).join('').endsWith(path))!, 5);
   assert.equal(deep('BACDEFGH'), 'G ← … ← A ← B');
   assert.equal(deep('BCDEFGH'), 'G ← F ← E ← D ← C ← …');
+});
+
+test('a function stands behind the callers that it has much from, and calls pass beside boxes', () => {
+  const node = (id: number, total: number) => ({ id, row: { symbol: id, name: '', self: 0, total, selfCount: 0, totalCount: 0 } }) as never as Node;
+  const edges = [[0, 1, 100], [1, 2, 55], [1, 3, 40], [3, 2, 40], [0, 2, 1]]
+    .map(([from, to, value]) => ({ from, to, value }) as never as Edge);
+  const { boxes, arrows, height } = place([0, 1, 2, 3].map((id) => node(id, 100)), edges, new Map());
+  const column = new Map(boxes.map((b) => [b.id, b.column]));
+  assert.deepEqual([0, 1, 2, 3].map((id) => column.get(id)), [0, 1, 3, 2]);
+  const passes = (from: number, to: number) => arrows.find((a) => a.from === from && a.to === to)!.path.split('H').length - 1;
+  assert.deepEqual([passes(1, 2), passes(3, 2), passes(0, 2)], [1, 0, 2]);
+  assert.ok(boxes.every((b) => b.y + BOX_HEIGHT < height));
 });

@@ -26,18 +26,20 @@ export const BOX_HEIGHT = 46;
 export const BOX_WIDTH = 208;
 const COLUMN = BOX_WIDTH + 52;
 const ROW = BOX_HEIGHT + 16;
+const LANE = 22; // of a call that passes between boxes
 const MARGIN = 12;
+const MUCH = 0.5; // of what the heaviest caller gives
 
 export function place(nodes: Node[], edges: Edge[], depth: Map<number, number>): Drawing {
   const back = recursion(nodes, edges, depth);
   const forth = edges.filter((e) => !back.has(e));
-  const boxes = stand(nodes, columns(nodes, forth), forth);
+  const { boxes, lanes } = stand(nodes, columns(nodes, forth), forth);
   const at = new Map(boxes.map((b) => [b.id, b]));
   return {
     boxes,
-    arrows: edges.map((e) => arrow(e, at.get(e.from)!, at.get(e.to)!, back.has(e))),
+    arrows: edges.map((e) => arrow(e, at.get(e.from)!, at.get(e.to)!, back.has(e), lanes.get(e) ?? [])),
     width: Math.max(0, ...boxes.map((b) => b.x + BOX_WIDTH)) + MARGIN,
-    height: Math.max(0, ...boxes.map((b) => b.y + BOX_HEIGHT)) + MARGIN,
+    height: Math.max(0, ...boxes.map((b) => b.y + BOX_HEIGHT), ...[...lanes.values()].flat().map((l) => l.y)) + MARGIN,
   };
 }
 
@@ -64,15 +66,17 @@ function recursion(nodes: Node[], edges: Edge[], depth: Map<number, number>): Se
   return back;
 }
 
-/** Each beside the caller that it has most from, since behind the last of all callers lines get long. */
+/** Each behind the callers that it has much from; behind the last of all callers lines would get long. */
 function columns(nodes: Node[], forth: Edge[]): Map<number, number> {
-  const caller = new Map<number, number>();
-  for (const e of forth) if (!caller.has(e.to)) caller.set(e.to, e.from); // the heaviest come first
+  const callers = new Map<number, Edge[]>();
+  for (const e of forth) callers.set(e.to, [...(callers.get(e.to) ?? []), e]);
   const column = new Map<number, number>();
   const find = (id: number): number => {
     const known = column.get(id);
     if (known !== undefined) return known;
-    const at = caller.has(id) ? find(caller.get(id)!) + 1 : 0;
+    const list = callers.get(id) ?? [];
+    const most = Math.max(...list.map((e) => e.value));
+    const at = Math.max(-1, ...list.filter((e) => e.value >= most * MUCH).map((e) => find(e.from))) + 1;
     column.set(id, at);
     return at;
   };
@@ -80,47 +84,78 @@ function columns(nodes: Node[], forth: Edge[]): Map<number, number> {
   // Who is called by nobody stands just before what it calls.
   for (const { id } of nodes) {
     const to = forth.filter((e) => e.from === id).map((e) => column.get(e.to)!);
-    if (!caller.has(id) && to.length) column.set(id, Math.max(0, Math.min(...to) - 1));
+    if (!callers.has(id) && to.length) column.set(id, Math.max(0, Math.min(...to) - 1));
   }
   return column;
 }
 
-/** Within a column near what it is called by, heavy ones first where that leaves a choice. */
-function stand(nodes: Node[], column: Map<number, number>, edges: Edge[]): Box[] {
-  const byColumn: Node[][] = [];
-  for (const n of nodes) (byColumn[column.get(n.id)!] ??= []).push(n);
-  const middle = new Map<number, number>();
-  const boxes: Box[] = [];
-  byColumn.forEach((list, c) => {
-    const wish = new Map(list.map((n) => [n.id, callersMiddle(n, edges, middle)]));
-    list.sort((a, b) => wish.get(a.id)! - wish.get(b.id)! || b.row.total - a.row.total);
-    let next = MARGIN;
-    for (const n of list) {
-      const y = Math.max(next, wish.get(n.id)! - ((list.length - 1) * ROW) / 2);
-      middle.set(n.id, y);
-      next = y + ROW;
-      boxes.push({ ...n, column: c, x: MARGIN + c * COLUMN, y });
-    }
-  });
-  return boxes;
+/** What stands in a column: a box, or a call that passes it on its way to a later one. */
+interface Place {
+  node?: Node;
+  edge?: Edge;
+  weight: number;
 }
 
-function callersMiddle(node: Node, edges: Edge[], middle: Map<number, number>): number {
+type Lane = { x: number; y: number };
+
+function placesOf(nodes: Node[], column: Map<number, number>, edges: Edge[]): Place[][] {
+  const out: Place[][] = [];
+  for (const n of nodes) (out[column.get(n.id)!] ??= []).push({ node: n, weight: n.row.total });
+  for (const e of edges)
+    for (let c = column.get(e.from)! + 1; c < column.get(e.to)!; c++) (out[c] ??= []).push({ edge: e, weight: e.value });
+  return out;
+}
+
+/** Within a column near what it is called by, heavy ones first where that leaves a choice. */
+function stand(nodes: Node[], column: Map<number, number>, edges: Edge[]): { boxes: Box[]; lanes: Map<Edge, Lane[]> } {
+  const middle = new Map<number, number>(); // of boxes
+  const lanes = new Map<Edge, Lane[]>();
+  const boxes: Box[] = [];
+  const source = (e: Edge) => lanes.get(e)?.at(-1)?.y ?? middle.get(e.from);
+  placesOf(nodes, column, edges).forEach((list, c) => {
+    const wish = new Map(list.map((p) => [p, wishOf(p, edges, source)]));
+    list.sort((a, b) => wish.get(a)! - wish.get(b)! || b.weight - a.weight);
+    const tall = list.reduce((sum, p) => sum + (p.node ? ROW : LANE), 0);
+    let next = MARGIN;
+    for (const p of list) {
+      const top = Math.max(next, wish.get(p)! - tall / 2);
+      const x = MARGIN + c * COLUMN;
+      next = top + (p.node ? ROW : LANE);
+      if (p.node) {
+        middle.set(p.node.id, top + BOX_HEIGHT / 2);
+        boxes.push({ ...p.node, column: c, x, y: top });
+      } else lanes.set(p.edge!, [...(lanes.get(p.edge!) ?? []), { x, y: top + LANE / 2 - 4 }]);
+    }
+  });
+  return { boxes, lanes };
+}
+
+function wishOf(p: Place, edges: Edge[], source: (e: Edge) => number | undefined): number {
+  if (p.edge) return source(p.edge) ?? 0;
   let sum = 0;
   let weight = 0;
-  for (const e of edges)
-    if (e.to === node.id && middle.has(e.from)) {
-      sum += middle.get(e.from)! * e.value;
-      weight += e.value;
-    }
+  for (const e of edges) {
+    const y = e.to === p.node!.id ? source(e) : undefined;
+    if (y === undefined) continue;
+    sum += y * e.value;
+    weight += e.value;
+  }
   return weight ? sum / weight : 0;
 }
 
-function arrow(e: Edge, from: Box, to: Box, back: boolean): Arrow {
-  const x0 = from.x + BOX_WIDTH;
-  const y0 = from.y + BOX_HEIGHT / 2;
-  const x1 = to.x;
-  const y1 = to.y + BOX_HEIGHT / 2;
-  const bend = x1 <= x0 ? 46 : Math.max(26, (x1 - x0) / 2);
-  return { ...e, back, aside: x1 <= x0, path: `M${x0},${y0} C${x0 + bend},${y0} ${x1 - bend},${y1} ${x1},${y1}` };
+function arrow(e: Edge, from: Box, to: Box, back: boolean, lanes: Lane[]): Arrow {
+  let [x, y] = [from.x + BOX_WIDTH, from.y + BOX_HEIGHT / 2];
+  const aside = to.x <= x;
+  let path = `M${x},${y}`;
+  const curve = (x1: number, y1: number) => {
+    const bend = x1 <= x ? 46 : Math.max(26, (x1 - x) / 2);
+    path += ` C${x + bend},${y} ${x1 - bend},${y1} ${x1},${y1}`;
+  };
+  for (const lane of aside ? [] : lanes) {
+    curve(lane.x, lane.y);
+    [x, y] = [lane.x + BOX_WIDTH, lane.y];
+    path += ` H${x}`;
+  }
+  curve(to.x, to.y + BOX_HEIGHT / 2);
+  return { ...e, back, aside, path };
 }

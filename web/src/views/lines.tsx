@@ -67,7 +67,7 @@ export function Lines() {
       show: (l) => (l.self ? <Share part={l.self} whole={s.value}>{percent(l.self, s.value)}</Share> : '') },
     { id: 'total', heading: 'Total', number: true, by: (l) => l.total, class: 'roomy-only', show: (l) => (l.total ? formatValue(l.total, k.unit) : '') },
     { id: 'line', heading: 'Line', by: (l) => `${l.file}:${String(l.line).padStart(8, '0')}`, class: 'line',
-      show: (l) => <Place text={`${l.file}:${l.line}`} /> },
+      show: (l) => <span class="tail"><bdi><Place text={`${l.file}:${l.line}`} /></bdi></span> },
   ];
   if (written)
     cells.push({ id: 'source', heading: 'Source', class: 'fill source', show: (l) => <code>{(only < 0 ? text(l.file, l.line)?.trimStart() : text(l.file, l.line)) ?? ''}</code> });

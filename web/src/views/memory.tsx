@@ -140,7 +140,8 @@ function linesFor(r: Recording, curves: Curve[], process: number, night: boolean
   const total = curves.find((c) => c.name === 'heap' && c.process < 0); // knows which peaks did not meet
   const rss = of('rss', process, false);
   const threads = process < 0 ? [] : of('heap', process, true).sort((a, b) => highest(b) - highest(a)).slice(0, THREADS);
-  const parts = process < 0 && heap.length > 1 ? heap.slice(0, PROCESSES) : [];
+  const sizes = heap.length ? heap : [...rss].sort((a, b) => highest(b) - highest(a));
+  const parts = process < 0 && sizes.length > 1 ? sizes.slice(0, PROCESSES) : [];
   const times = unionTimes([...heap, ...rss, ...threads, ...(process < 0 && total ? [total] : [])]);
   const lines: Line[] = [];
   const whole = (label: string, list: Curve[], colour: number, more: Partial<Line>) => {
@@ -150,7 +151,7 @@ function linesFor(r: Recording, curves: Curve[], process: number, night: boolean
     lines.push({ label, values, colour: lineColour(colour, night), stepped: true, ...more });
   };
   whole(process < 0 && heap.length > 1 ? 'Heap of all' : 'Heap', process < 0 && total ? [total] : heap, 0, { fill: true });
-  whole(process < 0 && rss.length > 1 ? 'Resident of all' : 'Resident', rss, 7, { dashed: true });
+  whole(process < 0 && rss.length > 1 ? 'Resident of all' : 'Resident', rss, heap.length ? 7 : 0, heap.length ? { dashed: true } : { fill: true });
   parts.forEach((c, i) => lines.push({ label: processLabel(r, c.process), values: resample(c, times), colour: lineColour(i + 1, night), stepped: true }));
   threads.forEach((c, i) => {
     const t = r.head.threads[c.thread];
@@ -171,8 +172,9 @@ function Over(props: { curves: Curve[] }) {
   const peaks = one < 0 ? all : own;
   const marks = useMemo<Mark[]>(() => peaks.map((p) => ({ time: p.time, value: p.value, label: String(p.number) })), [JSON.stringify(peaks)]);
   const choices = [...new Set(props.curves.filter((c) => c.process >= 0).map((c) => c.process))];
+  const what = props.curves.some((c) => c.name === 'heap') ? 'Memory' : 'Resident memory';
   return (
-    <Card title={one < 0 ? 'Memory over time' : `Memory of ${processLabel(r, one)}`} aside={
+    <Card title={one < 0 ? `${what} over time` : `${what} of ${processLabel(r, one)}`} aside={
       choices.length > 1 && (
         <select aria-label="Whose memory" value={one} onChange={(e) => {
           const p = Number(e.currentTarget.value);

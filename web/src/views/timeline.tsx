@@ -163,7 +163,7 @@ export function Timeline() {
         </div>
       )}
       <SpanNote />
-      {!lists.size && !spanned.length && <p class="notice">This recording has no times of samples: tracks show only when processes lived.</p>}
+      {!lists.size && !spanned.length && <p class="notice">No state of a thread was recorded, only {r.times.length ? 'events' : 'sums'}: tracks show when processes lived. <code class="mono">-e cpu</code> and <code class="mono">--wall</code> record what threads did.</p>}
       <Tracks scene={scene} open={open} foldable={(thread) => lists.has(thread) || spanned.includes(thread)} setDepths={setDepths}
         flip={(thread) => {
           const next = new Set(open);
