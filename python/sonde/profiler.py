@@ -82,8 +82,7 @@ class Profiler:
     def _command(self, invitation):
         options = ["--rate", "499"] if self.stacks else ["--no-samples"]
         options += FRAMES[self.what]
-        if self.rss_hz:
-            options += ["--rss-rate", str(self.rss_hz)]
+        options += ["--rss-rate", str(self.rss_hz)]
         if not self.follow_forks:
             options.append("--no-follow")
         if self.trace:

@@ -33,6 +33,7 @@ struct agent_settings {
     bool python_only;    /* other processes are observed from outside */
     bool pymalloc;       /* each object of Python's is an allocation */
     bool python_awaited; /* inert until an interpreter is loaded */
+    bool single;         /* forked children are not observed */
     int signal;
     uint64_t interval; /* ns of CPU between two samples; 0: no samples */
     uint32_t ring_bytes;
@@ -42,6 +43,7 @@ struct agent_settings {
     uint32_t flags;            /* enum segment_flag known from the start */
     char address[108];         /* of the session, as in the environment */
     char rows[SEGMENT_PATH];   /* folder of compiled rows, or "" */
+    char pack[64];             /* file of the collector's rows, or "" */
     char exe[SEGMENT_PATH];
 };
 
@@ -99,8 +101,9 @@ struct agent_self {
     struct agent_thread *thread;
     uint64_t stack_low, stack_end; /* as the thread's; a forked child starts with these */
     int32_t tid;
-    bool hidden;   /* the program believes that it blocks our signal */
-    uint32_t gate; /* enum heap_gate */
+    bool hidden;     /* the program believes that it blocks our signal */
+    uint8_t handled; /* of interrupt.c, while our handler runs */
+    uint32_t gate;   /* enum heap_gate */
     struct heap_thread *heap;
     struct trace_thread *trace;
 };
@@ -110,6 +113,7 @@ _Static_assert(sizeof(struct agent_self) <= 64, "static TLS is scarce");
 extern struct agent_settings agent_settings;
 extern struct agent_process *agent_process; /* NULL until the constructor is done */
 extern struct unwind_map agent_map;
+extern const struct rows_pack *agent_pack; /* the collector's rows, or NULL */
 /* A seccomp filter is in force: make no system call any more. Children have the same filter. */
 extern uint32_t agent_quiet;
 extern __thread struct agent_self agent_self __attribute__((tls_model("initial-exec")));

@@ -7,9 +7,8 @@
  *   raw_syscall(number, a … f)  the kernel's answer: a value or a negative errno
  *   arch_thread_pointer()       the address of the thread's control block
  *   arch_ticks()                a counter that runs evenly, if the collector said that it does
- *   arch_line_look(...)         of eight words in a cache line: a bit for each whose low half,
- * under a mask, is `key`, and one for each whose high half is 0 (*empty) arch_code_before how many
- * bytes before the ip arch_restart looks at arch_restart(ucontext)      see below
+ *   arch_keys_equal(keys, key)  of eight keys, 16 bytes in order: two bits for each that is `key`
+ *   arch_code_before, _after    how many bytes around the ip arch_resume looks at
  */
 #ifndef SONDE_AGENT_ARCH_H
 #define SONDE_AGENT_ARCH_H
@@ -26,17 +25,23 @@
 /* The ip in a signal handler's third argument. */
 uint64_t arch_ip(const void *ucontext);
 
-/* If the interrupted code is about to see EINTR from a wait that SA_RESTART does not cover
- * (nanosleep, poll, select, epoll_wait, semop …), lets it make the same call again. Only for a
- * handler whose `signal` has the highest number of those pending, and is blocked in no other
- * handler: the kernel delivers in ascending order, so then no other one is owed the EINTR. The
- * arch_code_before bytes before the ip must be readable. Signal-safe. */
-bool arch_restart(void *ucontext, int signal);
+/* That handler's own third argument, where the interrupted instruction is a handler's first one. */
+const void *arch_third(const void *ucontext);
 
-/* If the interrupted code is about to see that a blocking write to a pipe, socket or terminal wrote
- * less than it was asked to, which without a signal does not happen, writes the rest. Blocks as the
- * program would have; conditions as above. Signal-safe. */
-void arch_complete(void *ucontext);
+/* The functions below want the code around the ip to be readable: arch_code_before bytes before it
+ * and arch_code_after from it on. Signal-safe. */
+
+/* A handler of the program's runs, or ran, where `ucontext` was interrupted: what a system call
+ * that has just ended there says (EINTR, or less than was asked for) is for it. With `strict` it
+ * has no SA_RESTART: a call that is to be made again, for the sake of our signal, is to fail. */
+void arch_owe(const void *ucontext, bool strict);
+
+/* Before our handler returns: what its signal did to a system call is undone. A wait that
+ * SA_RESTART does not cover (nanosleep, poll, select, epoll_wait, semop …) is made again; a
+ * blocking write to a pipe, socket or terminal that wrote less than it was asked to, which without
+ * a signal does not happen, is written to its end, unless `quiet`: that blocks as the program would
+ * have. What arch_owe has named stays as it is or is made to fail. */
+void arch_resume(void *ucontext, int signal, bool quiet);
 
 #define raw0(n) raw_syscall((n), 0, 0, 0, 0, 0, 0)
 #define raw1(n, a) raw_syscall((n), (long)(a), 0, 0, 0, 0, 0)

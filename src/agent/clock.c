@@ -214,6 +214,22 @@ static void clock_hand_over(struct agent_thread *t)
         raw2(SYS_prctl, PR_SET_NAME, name);
 }
 
+bool clock_is_handed_over(void)
+{
+    const struct segment_header *h = agent_process ? agent_process->segment : NULL;
+    return h && __atomic_load_n(&h->handed, __ATOMIC_RELAXED);
+}
+
+void clock_leave(struct agent_thread *t)
+{
+    if (t->slot->end)
+        return;
+    clock_stop(t);
+    if (!agent_quiet)
+        timer_change(t->timer - 1, 0);
+    __atomic_store_n(&t->slot->end, agent_now(), __ATOMIC_RELEASE);
+}
+
 void clock_pause(void)
 {
     struct agent_thread *t = caller();
@@ -227,7 +243,7 @@ void clock_pause(void)
 void clock_resume(void)
 {
     struct agent_thread *t = caller();
-    if (!t || !agent_settings.python_only || !t->slot)
+    if (!t || !agent_settings.python_only || !t->slot || clock_is_handed_over())
         return;
     clock_start(t);
     __atomic_store_n(&t->slot->end, 0, __ATOMIC_RELEASE);

@@ -37,6 +37,11 @@ uint64_t clock_value(struct agent_thread *t);
 /* Where in the kernel the thread was when its event came, innermost first; how many, at most max.
  */
 size_t clock_kernel(struct agent_thread *t, uint64_t *out, size_t max);
+/* The collector has the kernel sample this process from now on: whoever is sampled once more takes
+ * its leave. */
+bool clock_is_handed_over(void);
+void clock_leave(struct agent_thread *t);
+
 /* Around an exec, which keeps pending signals but not their handlers. */
 void clock_pause(void);
 void clock_resume(void);

@@ -22,7 +22,8 @@ static void take_up(void)
         return; /* the filter came along: stay as we are */
     /* Every page touched here is one more to copy for each fork: not even the clock is read. */
     p->pid = (int32_t)raw0(SYS_getpid);
-    __atomic_store_n(&p->phase, AGENT_WAITING, __ATOMIC_RELEASE);
+    __atomic_store_n(&p->phase, agent_settings.single ? AGENT_OFF : AGENT_WAITING,
+                     __ATOMIC_RELEASE);
     threads_adopt_self(agent_self.stack_low, agent_self.stack_end);
 }
 

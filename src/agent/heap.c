@@ -6,7 +6,6 @@
 #include "agent/heap.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/prctl.h>
 #include <pthread.h>
 #include <limits.h>
@@ -108,7 +107,8 @@ int64_t heap_untold(void)
     for (uint32_t i = 0; i < places; i++) {
         struct heap_thread *t = heap_place(i);
         if (t && __atomic_load_n(&p->claimed[i], __ATOMIC_RELAXED))
-            sum += __atomic_load_n(&t->delta, __ATOMIC_RELAXED);
+            sum += __atomic_load_n(&t->live, __ATOMIC_RELAXED) -
+                   __atomic_load_n(&t->told, __ATOMIC_RELAXED);
     }
     return sum;
 }
@@ -128,9 +128,9 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     memset(t->lost_cell, 0, sizeof t->lost_cell);
     memset(t->range, 0, sizeof t->range);
     t->last = 0;
-    t->delta = t->up = t->down = 0;
-    t->taken = t->given = 0;
-    t->high = 0;
+    t->taken = 0;
+    t->live = t->told = 0;
+    t->least = t->most = t->bound = t->high = 0;
     t->rounds = 0;
     t->held = NULL;
     t->inside = NULL;
@@ -301,18 +301,11 @@ static void tree_map(const char *path)
 {
     if (!path || !*path)
         return;
-    long fd = raw4(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOCTTY, 0);
-    if (fd < 0)
-        return;
-    long at = raw6(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    raw1(SYS_close, fd);
-    if (at < 0 && at > -4096)
-        return;
-    struct heap_tree *tree = (struct heap_tree *)at;
-    if (tree->magic == HEAP_MAGIC)
+    struct heap_tree *tree = publish_map_sealed(path, 4096, PROT_READ | PROT_WRITE);
+    if (tree && tree->magic == HEAP_MAGIC)
         heap_tree = tree;
-    else
-        raw2(SYS_munmap, at, 4096);
+    else if (tree)
+        raw2(SYS_munmap, tree, 4096);
 }
 
 bool heap_restart(const struct heap_settings *settings, const char *tree)

@@ -4,7 +4,8 @@
  *
  *   heap_hooks.c   the interposed functions
  *   heap_real.c    the allocator behind them
- *   heap_record.c  what a call changes: cells, totals, peaks
+ *   heap_count.h   what every call changes: cells, blocks, sums
+ *   heap_record.c  what few calls change: totals, peaks, samples
  *   heap_stacks.c  from a walk to a cell
  *   heap_memo.c    ... and from a call to a cell without a walk
  *   heap_blocks.c  from an address to its cell and size
@@ -72,7 +73,7 @@ struct heap_thread {
     struct heap_header *segment;
     int64_t left; /* bytes to the next sample; exact mode: always negative */
     struct heap_cell *cells;
-    char *blocks; /* where tables of blocks begin */
+    struct heap_line *blocks; /* where tables of blocks begin */
     struct heap_slot *slot;
     struct heap_known *known; /* stack -> cell */
     uint32_t known_mask, known_used;
@@ -85,13 +86,15 @@ struct heap_thread {
         uint64_t key; /* of a range of addresses that was used lately */
         struct heap_region *regions;
     } range[HEAP_RANGES_KNOWN];
-    uint64_t salt; /* of the Python frames that the call comes from, 0: none */
-    uint64_t last; /* the block of its latest allocation */
-    int64_t delta; /* bytes not yet told to the process; how many may wait, up and down */
-    int64_t up, down;
-    uint64_t taken, given; /* bytes in all: for who looks what a stretch of code took */
-    int64_t high;          /* most of taken - given since somebody set it */
-    uint64_t *filter;      /* sampled mode: which addresses may be sampled ones; else NULL */
+    uint64_t salt;       /* of the Python frames that the call comes from, 0: none */
+    uint64_t last;       /* the block of its latest allocation */
+    uint64_t taken;      /* bytes in all */
+    int64_t live;        /* ... less what it freed */
+    int64_t told;        /* what the process knows of that */
+    int64_t least, most; /* outside of these `high` is to be raised, or the process told */
+    int64_t bound;       /* up to which it need not be told */
+    int64_t high;        /* most of `live` since heap_high_start */
+    uint64_t *filter;    /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp;           /* where the agent was entered */
     uint32_t *held;             /* the lock that is held there */
@@ -183,8 +186,15 @@ struct heap_block heap_take(struct heap_thread *t, uint64_t address);
 void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block block);
 void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block block);
 void heap_end(struct heap_thread *t, uint64_t address); /* both in one: a free */
-void heap_flush(struct heap_thread *t);                 /* tells the process the thread's delta */
+void heap_flush(struct heap_thread *t);                 /* tells the process what is untold */
+void heap_high_start(struct heap_thread *t);            /* `high` is looked for from now on */
 int64_t heap_draw(struct heap_thread *t);               /* bytes to the next sample */
+
+/* What the thread freed in all, of its own and of others' blocks. */
+INLINE uint64_t heap_given(const struct heap_thread *t)
+{
+    return t->taken - (uint64_t)t->live;
+}
 
 /* What is mapped changes cells alone. */
 void heap_count_mapped(struct heap_thread *t, uint32_t cell, uint64_t bytes);
@@ -203,7 +213,7 @@ void maps_let_go(struct heap_thread *t);
 
 /* ---- heap_stacks.c */
 /* The cell of the stack that leads to the call, by a walk; never 0. `memo` is memo_find's hash. */
-uint32_t heap_cell_learn(struct heap_thread *t, const struct unwind_call *call, uint64_t memo);
+uint32_t heap_cell_learn(struct heap_thread *t, const struct heap_frame *caller, uint64_t memo);
 /* The same for what is not a block. */
 uint32_t heap_cell_of_kind(struct heap_thread *t, const struct heap_frame *caller,
                            enum heap_kind kind);

@@ -56,7 +56,7 @@ struct heap_region *blocks_region_find(struct heap_thread *t, uint64_t address, 
 static bool chunk_take(struct heap_thread *t, uint8_t bits, uint32_t *unit)
 {
     struct heap_header *h = heap_process->segment;
-    uint32_t bytes = 8u << bits, *head = &h->chunks[bits];
+    uint32_t lines = 1u << (bits - LINE_BITS), *head = &h->chunks[bits];
     uint32_t *region = t->held;
     if (__atomic_load_n(head, __ATOMIC_RELAXED)) {
         if (!heap_lock(t, &h->chunks_lock)) {
@@ -65,19 +65,20 @@ static bool chunk_take(struct heap_thread *t, uint8_t bits, uint32_t *unit)
         }
         uint32_t first = *head;
         if (first)
-            *head = (uint32_t)blocks_table(t, first - 1)[0];
+            *head = blocks_table(t, first - 1)->what[0];
         heap_unlock(t, &h->chunks_lock);
         t->held = region;
         if (first) {
             *unit = first - 1;
-            memset(blocks_table(t, *unit), 0, bytes);
+            memset(blocks_table(t, *unit), 0, lines * sizeof(struct heap_line));
             return true;
         }
     }
     uint64_t at;
-    if (!heap_reserve(&h->blocks_used, bytes, heap_process->layout.block_bytes, &at))
+    if (!heap_reserve(&h->blocks_used, lines * sizeof(struct heap_line),
+                      heap_process->layout.block_bytes, &at))
         return false;
-    *unit = (uint32_t)(at / TABLE_UNIT);
+    *unit = (uint32_t)(at / sizeof(struct heap_line));
     return true;
 }
 
@@ -86,49 +87,68 @@ static void chunk_give(struct heap_thread *t, uint8_t bits, uint32_t unit)
     struct heap_header *h = heap_process->segment;
     uint32_t *region = t->held;
     if (heap_lock(t, &h->chunks_lock)) {
-        blocks_table(t, unit)[0] = h->chunks[bits];
+        blocks_table(t, unit)->what[0] = h->chunks[bits];
         h->chunks[bits] = unit + 1;
         heap_unlock(t, &h->chunks_lock);
     }
     t->held = region;
 }
 
-/* Puts all words of a table into the empty one of `to`. False: there is no room for some of them in
- * their line, or where addresses are scattered in two. */
-static bool words_move(const struct heap_thread *t, const uint64_t *from, uint32_t count,
-                       struct heap_region *to)
+static uint32_t slot_empty(const struct heap_line *line)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        if (!from[i])
+    uint32_t empty = arch_keys_equal(line->key, 0);
+    return empty ? (uint32_t)__builtin_ctz(empty) : NO_SLOT;
+}
+
+/* A place for a key that is not in the table; NO_SLOT: its line is full, and the one beside it. */
+static struct heap_spot spot_new(const struct heap_thread *t, struct heap_region *r, uint32_t key)
+{
+    uint32_t home = blocks_home(r, key);
+    struct heap_spot spot = {.line = blocks_line(t, r, home)};
+    spot.slot = slot_empty(spot.line);
+    if (spot.slot == NO_SLOT && r->factor == SCATTERED) {
+        spot.line = blocks_neighbour(t, r, home);
+        spot.slot = slot_empty(spot.line);
+        r->spilled |= 1ull << home % 64;
+    }
+    return spot;
+}
+
+/* Puts all blocks of a table into the empty one of `to`. False: there is no room for some of them
+ * in their line, or where addresses are scattered in two. */
+static bool blocks_move(const struct heap_thread *t, const struct heap_line *from, uint32_t lines,
+                        struct heap_region *to)
+{
+    for (uint32_t i = 0; i < lines * 8; i++) {
+        const struct heap_line *line = &from[i / 8];
+        uint32_t key = line->key[i % 8];
+        if (!key)
             continue;
-        uint32_t home = blocks_home(to, from[i] & KEY_MASK);
-        uint64_t *place = blocks_look(blocks_line(t, to, home), UINT32_MAX, true);
-        if (!place && to->factor == SCATTERED) {
-            place = blocks_look(blocks_neighbour(t, to, home), UINT32_MAX, true);
-            to->spilled |= 1ull << home % 64;
-        }
-        if (!place)
+        struct heap_spot spot = spot_new(t, to, key - 1);
+        if (spot.slot == NO_SLOT)
             return false;
-        *place = from[i];
+        spot.line->key[spot.slot / 2] = (uint16_t)key;
+        spot.line->what[spot.slot / 2] = line->what[i % 8];
+        spot.line->size[spot.slot / 2] = line->size[i % 8];
     }
     return true;
 }
 
-/* All words of a region in the empty table of `to`, in order if that can be. */
-static bool words_arrange(const struct heap_thread *t, const struct heap_region *r,
-                          struct heap_region *to)
+/* All blocks of a region in the empty table of `to`, in order if that can be. */
+static bool blocks_arrange(const struct heap_thread *t, const struct heap_region *r,
+                           struct heap_region *to)
 {
-    const uint64_t *from = blocks_table(t, r->table);
-    uint32_t count = r->bits ? 1u << r->bits : 0;
+    const struct heap_line *from = blocks_table(t, r->table);
+    uint32_t lines = r->bits ? 1u << (r->bits - LINE_BITS) : 0;
     to->factor = ORDERED;
     to->most = UINT16_MAX;
-    if (to->bits != r->bits && words_move(t, from, count, to))
+    if (to->bits != r->bits && blocks_move(t, from, lines, to))
         return true;
     to->factor = SCATTERED;
     to->most = (uint16_t)(1u << to->bits >> 1);
     to->spilled = 0;
     memset(blocks_table(t, to->table), 0, 8u << to->bits);
-    return words_move(t, from, count, to);
+    return blocks_move(t, from, lines, to);
 }
 
 /* A larger table, or one without order. The thread is in the region. */
@@ -139,7 +159,7 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
     for (; to.bits <= BITS_MAX; to.bits++) {
         if (!chunk_take(t, to.bits, &to.table))
             return false;
-        if (!words_arrange(t, r, &to)) {
+        if (!blocks_arrange(t, r, &to)) {
             chunk_give(t, to.bits, to.table);
             continue;
         }
@@ -157,83 +177,90 @@ static bool region_grow(struct heap_thread *t, struct heap_region *r)
     return false;
 }
 
-/* The word of the address, or an empty one where it may stand; NULL if that takes longer. */
-static uint64_t *place_in_line(const struct heap_thread *t, const struct heap_region *r,
-                               uint64_t address)
+/* The place of the address, or an empty one where it may stand; NO_SLOT if that takes longer. */
+static struct heap_spot place_in_line(const struct heap_thread *t, const struct heap_region *r,
+                                      uint64_t address)
 {
-    if (__builtin_expect(r->used >= r->most, 0))
-        return NULL;
+    struct heap_spot spot = {.slot = NO_SLOT};
+    if (r->used >= r->most)
+        return spot;
     uint32_t key = blocks_key(address), home = blocks_home(r, key);
-    uint64_t *there = NULL;
-    if (blocks_spilled(r, home))
-        there = blocks_look(blocks_neighbour(t, r, home), key, false);
-    return there ? there : blocks_look(blocks_line(t, r, home), key, true);
+    if (blocks_spilled(r, home)) {
+        spot.line = blocks_neighbour(t, r, home);
+        spot.slot = blocks_look(spot.line, key);
+        if (spot.slot != NO_SLOT)
+            return spot;
+    }
+    spot.line = blocks_line(t, r, home);
+    spot.slot = blocks_look(spot.line, key);
+    if (spot.slot == NO_SLOT)
+        spot.slot = slot_empty(spot.line);
+    return spot;
 }
 
 /* A place in the neighbour of the line, which is full. */
-static uint64_t *place_beside(const struct heap_thread *t, struct heap_region *r, uint64_t address)
+static struct heap_spot place_beside(const struct heap_thread *t, struct heap_region *r,
+                                     uint64_t address)
 {
+    struct heap_spot spot = {.slot = NO_SLOT};
     if (r->factor == ORDERED || r->used >= r->most)
-        return NULL;
+        return spot;
     uint32_t home = blocks_home(r, blocks_key(address));
-    uint64_t *place = blocks_look(blocks_neighbour(t, r, home), UINT32_MAX, true);
-    r->spilled |= (uint64_t)(place != NULL) << home % 64;
-    return place;
+    spot.line = blocks_neighbour(t, r, home);
+    spot.slot = slot_empty(spot.line);
+    r->spilled |= (uint64_t)(spot.slot != NO_SLOT) << home % 64;
+    return spot;
 }
 
-/* A place for a block where there is none in its line, or a table must grow first; NULL: no room.
- */
-static uint64_t *place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
+/* A place for a block; a table may have to grow first. NO_SLOT: no room. */
+static struct heap_spot place_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address)
 {
-    uint64_t *place = place_beside(t, r, address);
-    while (!place && region_grow(t, r)) {
-        place = place_in_line(t, r, address);
-        if (!place)
-            place = place_beside(t, r, address);
-    }
-    return place;
+    struct heap_spot spot;
+    do {
+        spot = place_in_line(t, r, address);
+        if (spot.slot == NO_SLOT)
+            spot = place_beside(t, r, address);
+    } while (spot.slot == NO_SLOT && region_grow(t, r));
+    return spot;
 }
 
-/* For a size that a word has no room for; 0: there is none for it either. */
-static uint64_t big_word(uint64_t word, uint64_t size)
+/* What stands for a size that a line has no room for; 0: there is no room for it either. */
+static uint32_t big_place(uint64_t size)
 {
     uint64_t *big = heap_process->segment->big;
-    for (uint64_t i = 0; i < HEAP_BIG; i++) {
+    for (uint32_t i = 0; i < HEAP_BIG; i++) {
         uint64_t none = 0;
         if (!__atomic_load_n(&big[i], __ATOMIC_RELAXED) &&
             __atomic_compare_exchange_n(&big[i], &none, size, false, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED))
-            return word | i << SIZE_SHIFT | BIG_FLAG;
+            return HEAP_BIG_FIRST + i;
     }
     return 0;
 }
 
-uint64_t blocks_big_size(uint64_t word)
+uint64_t blocks_big_size(uint32_t size)
 {
-    uint64_t *place = &heap_process->segment->big[(word >> SIZE_SHIFT & SIZE_MASK) % HEAP_BIG];
-    uint64_t size = *place;
-    __atomic_store_n(place, 0, __ATOMIC_RELAXED);
-    return size;
+    uint64_t *place = &heap_process->segment->big[(size - HEAP_BIG_FIRST) % HEAP_BIG];
+    return __atomic_exchange_n(place, 0, __ATOMIC_RELAXED);
 }
 
 enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
                                  struct heap_block block, struct heap_block *old)
 {
-    uint64_t word = (uint64_t)block.cell << CELL_SHIFT | blocks_key(address);
-    if (block.size <= SIZE_MASK)
-        word |= block.size << SIZE_SHIFT;
-    else
-        word = big_word(word, block.size);
-    uint64_t *place = place_in_line(t, r, address);
-    if (!place && word)
-        place = place_slowly(t, r, address);
-    if (place && word) {
-        if (*place)
-            *old = blocks_read(*place);
+    bool big = block.size >= HEAP_BIG_FIRST;
+    uint32_t size = big ? big_place(block.size) : (uint32_t)block.size;
+    struct heap_spot spot = {.slot = NO_SLOT};
+    if (!big || size)
+        spot = place_slowly(t, r, address);
+    if (spot.slot != NO_SLOT) {
+        if (spot.line->key[spot.slot / 2])
+            *old = blocks_read(spot.line, spot.slot);
         else
             r->used++;
-        __atomic_store_n(place, word, __ATOMIC_RELEASE);
+        blocks_write(spot.line, spot.slot, blocks_key(address), block.cell, size);
+    } else if (big && size) {
+        blocks_big_size(size);
     }
     region_leave(t, r);
-    return place && word ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
+    return spot.slot != NO_SLOT ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
 }

@@ -1,7 +1,7 @@
 /*
  * Live blocks by address. Neighbouring addresses share a region, so threads that allocate from
  * arenas of their own hardly ever meet here, and a region's table stays in the cache of who works
- * in it. A table is of lines of eight words; a block stands anywhere in the line that its address
+ * in it. A table is of lines of eight blocks; a block stands anywhere in the line that its address
  * leads to. So nothing is probed for word by word, and nothing need be moved when a block goes.
  *
  * Lines are in the order of addresses where no line gets more than eight blocks: who frees
@@ -22,23 +22,24 @@
 
 #define KEY_BITS (HEAP_REGION_SHIFT - 3)
 #define KEY_MASK ((1ull << KEY_BITS) - 1)
-#define BIG_FLAG (1ull << KEY_BITS)
-#define SIZE_SHIFT (KEY_BITS + 1)
-#define SIZE_MASK ((1ull << HEAP_SIZE_BITS) - 1)
-#define CELL_SHIFT (SIZE_SHIFT + HEAP_SIZE_BITS)
-#define LINE_BITS 3
-#define LINE (1u << LINE_BITS) /* words */
-#define TABLE_UNIT (LINE * 8u)
+#define LINE_BITS 3                     /* of blocks */
 #define ORDERED (1u << (32 - KEY_BITS)) /* factors */
 #define SCATTERED 0x9e3779b1u
 #define ADDRESS_END (1ull << 47)
+#define NO_SLOT 16u
 
-_Static_assert(CELL_SHIFT == 40, "a block is one word, and its high half is not 0");
+_Static_assert(sizeof(struct heap_line) == 64, "a line of blocks is one of the cache");
+
+/* A block's place: a line and, twice its number there, a slot. */
+struct heap_spot {
+    struct heap_line *line;
+    uint32_t slot;
+};
 
 /* A region that the thread did not use lately; NULL if there is none, or no room for one. */
 struct heap_region *blocks_region_find(struct heap_thread *t, uint64_t address, bool make);
-/* A size that a word has no room for; gives the room back. */
-uint64_t blocks_big_size(uint64_t word);
+/* A size that a line has no room for; gives its place back. */
+uint64_t blocks_big_size(uint32_t size);
 
 /* Ranges never move, so a thread remembers some of them. */
 INLINE struct heap_region *blocks_region(struct heap_thread *t, uint64_t address, bool make)
@@ -50,9 +51,9 @@ INLINE struct heap_region *blocks_region(struct heap_thread *t, uint64_t address
     return &t->range[known].regions[address >> HEAP_REGION_SHIFT & (HEAP_REGIONS - 1)];
 }
 
-INLINE uint64_t *blocks_table(const struct heap_thread *t, uint32_t unit)
+INLINE struct heap_line *blocks_table(const struct heap_thread *t, uint32_t unit)
 {
-    return (uint64_t *)(t->blocks + (uint64_t)unit * TABLE_UNIT);
+    return &t->blocks[unit];
 }
 
 INLINE uint32_t blocks_key(uint64_t address)
@@ -66,25 +67,22 @@ INLINE uint32_t blocks_home(const struct heap_region *r, uint32_t key)
     return (uint32_t)((uint64_t)(key * r->factor) >> (32 + LINE_BITS - r->bits));
 }
 
-INLINE uint64_t *blocks_line(const struct heap_thread *t, const struct heap_region *r,
-                             uint32_t home)
+INLINE struct heap_line *blocks_line(const struct heap_thread *t, const struct heap_region *r,
+                                     uint32_t home)
 {
-    return blocks_table(t, r->table) + (size_t)LINE * home;
+    return blocks_table(t, r->table) + home;
 }
 
-/* The word of a key in a line, else an empty one if that will do, else NULL. */
-INLINE uint64_t *blocks_look(uint64_t *line, uint32_t key, bool empty_too)
+/* The slot of a key in a line, or NO_SLOT. */
+INLINE uint32_t blocks_look(const struct heap_line *line, uint32_t key)
 {
-    uint32_t same, empty;
-    arch_line_look(line, key, KEY_MASK, &same, &empty);
-    if (same)
-        return line + __builtin_ctz(same);
-    return empty_too && empty ? line + __builtin_ctz(empty) : NULL;
+    uint32_t same = arch_keys_equal(line->key, (uint16_t)(key + 1));
+    return same ? (uint32_t)__builtin_ctz(same) : NO_SLOT;
 }
 
 /* The line where blocks go that a line has no room for. */
-INLINE uint64_t *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
-                                  uint32_t home)
+INLINE struct heap_line *blocks_neighbour(const struct heap_thread *t, const struct heap_region *r,
+                                          uint32_t home)
 {
     return blocks_line(t, r, home ^ (r->bits != LINE_BITS));
 }
@@ -95,20 +93,29 @@ INLINE bool blocks_spilled(const struct heap_region *r, uint32_t home)
     return r->spilled >> home % 64 & 1;
 }
 
-/* On its way to the cache. */
-INLINE void blocks_fetch(const struct heap_thread *t, const struct heap_region *r, uint64_t address)
+/* On its way to the cache, for who has something to do meanwhile. */
+INLINE void blocks_fetch(struct heap_thread *t, uint64_t address)
 {
+    const struct heap_region *r = blocks_region(t, address, true);
     if (r && r->bits)
         __builtin_prefetch(blocks_line(t, r, blocks_home(r, blocks_key(address))), 1);
 }
 
-INLINE struct heap_block blocks_read(uint64_t word)
+INLINE struct heap_block blocks_read(const struct heap_line *line, uint32_t slot)
 {
-    struct heap_block b = {.cell = (uint32_t)(word >> CELL_SHIFT),
-                           .size = word >> SIZE_SHIFT & SIZE_MASK};
-    if (__builtin_expect((word & BIG_FLAG) != 0, 0))
-        b.size = blocks_big_size(word);
+    uint32_t what = line->what[slot / 2], size = (what & 0xff) << 16 | line->size[slot / 2];
+    struct heap_block b = {.cell = what >> 8, .size = size};
+    if (__builtin_expect(size >= HEAP_BIG_FIRST, 0))
+        b.size = blocks_big_size(size);
     return b;
+}
+
+INLINE void blocks_write(struct heap_line *line, uint32_t slot, uint32_t key, uint32_t cell,
+                         uint32_t size)
+{
+    line->what[slot / 2] = cell << 8 | size >> 16;
+    line->size[slot / 2] = (uint16_t)size;
+    __atomic_store_n(&line->key[slot / 2], (uint16_t)(key + 1), __ATOMIC_RELEASE);
 }
 
 /* blocks_put where something is not as it mostly is; the thread is in the region. */
@@ -126,15 +133,15 @@ INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, u
     if (__builtin_expect(!region_enter(t, r), 0))
         return HEAP_LOST_BUSY;
     uint32_t key = blocks_key(address), home = blocks_home(r, key), same = 1, empty = 0;
-    uint64_t *line = NULL;
+    struct heap_line *line = NULL;
     if (__builtin_expect(r->used < r->most && !blocks_spilled(r, home), 1)) {
         line = blocks_line(t, r, home);
-        arch_line_look(line, key, KEY_MASK, &same, &empty);
+        same = arch_keys_equal(line->key, (uint16_t)(key + 1));
+        empty = arch_keys_equal(line->key, 0);
     }
-    if (__builtin_expect(same || !empty || block.size > SIZE_MASK, 0))
+    if (__builtin_expect(same || !empty || block.size >= HEAP_BIG_FIRST, 0))
         return blocks_put_slowly(t, r, address, block, old);
-    uint64_t word = (uint64_t)block.cell << CELL_SHIFT | block.size << SIZE_SHIFT | key;
-    __atomic_store_n(line + __builtin_ctz(empty), word, __ATOMIC_RELEASE);
+    blocks_write(line, (uint32_t)__builtin_ctz(empty), key, block.cell, (uint32_t)block.size);
     r->used++;
     region_leave(t, r);
     return HEAP_LOSSES;
@@ -148,12 +155,15 @@ INLINE struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
     if (__builtin_expect(!r || !r->bits || !region_enter(t, r), 0))
         return block;
     uint32_t key = blocks_key(address), home = blocks_home(r, key);
-    uint64_t *place = blocks_look(blocks_line(t, r, home), key, false);
-    if (__builtin_expect(!place && blocks_spilled(r, home), 0))
-        place = blocks_look(blocks_neighbour(t, r, home), key, false);
-    if (__builtin_expect(place != NULL, 1)) {
-        block = blocks_read(*place);
-        __atomic_store_n(place, 0, __ATOMIC_RELEASE);
+    struct heap_line *line = blocks_line(t, r, home);
+    uint32_t slot = blocks_look(line, key);
+    if (__builtin_expect(slot == NO_SLOT && blocks_spilled(r, home), 0)) {
+        line = blocks_neighbour(t, r, home);
+        slot = blocks_look(line, key);
+    }
+    if (__builtin_expect(slot != NO_SLOT, 1)) {
+        block = blocks_read(line, slot);
+        __atomic_store_n(&line->key[slot / 2], 0, __ATOMIC_RELEASE);
         r->used--;
     }
     region_leave(t, r);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/heap_count.h"
 #include "agent/heap_own.h"
 #include "agent/heap_pass.h"
 #include "agent/heap_real.h"
@@ -83,25 +84,41 @@ static void *store_or_null(size_t size, size_t align)
 
 #define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
 
-/* Apart, so that a call which is passed over need not save a register. */
-static __attribute__((noinline)) void *malloc_recorded(struct pass pass, size_t size,
-                                                       const struct heap_frame *caller)
+/* Apart, so that a call which is passed over need not save a register. The hook comes here by a
+ * jump: this frame is the one above the caller's. */
+static __attribute__((noinline)) void *malloc_recorded(size_t size, struct heap_thread *t)
 {
-    real_begin(pass);
+    gate_set(GATE_REAL);
     void *block = heap_real.malloc(size);
-    return record(pass, block, size, caller);
+    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
+    gate_set(GATE_BUSY);
+    if (likely(block && !t->filter))
+        on_alloc(t, (uint64_t)(uintptr_t)block, size, CALLER, true);
+    else if (block)
+        heap_on_alloc(t, (uint64_t)(uintptr_t)block, size, CALLER);
+    gate_set(GATE_READY);
+    return block;
 }
 
-EXPORT void *malloc(size_t size)
+/* As above. */
+static __attribute__((noinline)) void *malloc_slowly(size_t size)
 {
-    struct pass pass = pass_begin(CALLER, size);
+    struct pass pass = pass_slowly(CALLER, size);
     if (unlikely(!pass.thread && !RESOLVED()))
         return store_or_null(size, 16);
     if (skip(pass, size))
         return heap_real.malloc(size);
-    void *block = malloc_recorded(pass, size, CALLER);
-    barrier(); /* our frame, which holds the caller's, stays until here */
-    return block;
+    real_begin(pass);
+    void *block = heap_real.malloc(size);
+    return record(pass, block, size, CALLER);
+}
+
+EXPORT void *malloc(size_t size)
+{
+    struct heap_thread *t = pass_plainly();
+    if (unlikely(!t))
+        return malloc_slowly(size);
+    return passed_over(t, size) ? heap_real.malloc(size) : malloc_recorded(size, t);
 }
 
 EXPORT void *calloc(size_t count, size_t each)
@@ -162,14 +179,30 @@ EXPORT void *reallocarray(void *block, size_t count, size_t each)
     return realloc_end(pass, &again, now, CALLER);
 }
 
-/* Apart, as above. */
-static __attribute__((noinline)) void free_recorded(void *block, const struct heap_frame *caller)
+/* Apart, as above: any block and any thread. */
+static __attribute__((noinline)) void free_slowly(void *block)
 {
     if (unlikely(heap_store_has(block)))
         return;
     /* Until the allocator is known, all blocks are of the store. */
-    forget(block, caller);
+    forget(block, CALLER);
     if (likely(heap_real.free != NULL))
+        heap_real.free(block);
+}
+
+/* Exact mode: most blocks are known. */
+static __attribute__((noinline)) void free_recorded(void *block, struct heap_thread *t)
+{
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    prefetch_word(block);
+    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
+    gate_set(GATE_BUSY);
+    struct heap_block was = blocks_take(t, address);
+    bool ours = unlikely(!was.cell) && heap_store_has(block);
+    if (likely(!ours))
+        on_free(t, address, was, true);
+    gate_set(GATE_READY);
+    if (likely(!ours))
         heap_real.free(block);
 }
 
@@ -177,12 +210,13 @@ EXPORT void free(void *block)
 {
     if (unlikely(!block))
         return;
-    if (is_unknown(block) && likely(!heap_store_has(block))) {
+    struct heap_thread *t = pass_plainly();
+    if (likely(t && !t->filter))
+        free_recorded(block, t);
+    else if (t && !heap_may_know(t, (uint64_t)(uintptr_t)block) && likely(!heap_store_has(block)))
         heap_real.free(block);
-        return;
-    }
-    free_recorded(block, CALLER);
-    barrier(); /* as in malloc */
+    else
+        free_slowly(block);
 }
 
 EXPORT int posix_memalign(void **out, size_t align, size_t size)

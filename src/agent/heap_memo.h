@@ -52,9 +52,7 @@ INLINE uint64_t memo_hash(const struct heap_thread *t, const struct heap_shape *
         c = (c + memo_word(sp + w[2] * 8ull)) * factor;
         d = (d + memo_word(sp + w[3] * 8ull)) * factor;
     }
-    a = (a + (b << 32 | b >> 32)) * 0xd6e8feb86659fd93ull;
-    c = (c + (d << 32 | d >> 32)) * 0xff51afd7ed558ccdull;
-    a = ((a ^ a >> 32) + (c ^ c >> 29)) * 0xc4ceb9fe1a85ec53ull;
+    a = (a ^ (b << 32 | b >> 32)) * 0xd6e8feb86659fd93ull + (c ^ (d << 32 | d >> 32));
     return a ^ a >> 32;
 }
 

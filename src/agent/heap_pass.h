@@ -33,12 +33,18 @@ struct pass {
 /* For any gate but READY, and for a child after fork. */
 struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes);
 
-static inline struct pass pass_begin(const struct heap_frame *caller, uint64_t bytes)
+/* The thread's place where all is as it mostly is, else NULL. */
+static inline struct heap_thread *pass_plainly(void)
 {
     struct agent_self *s = &agent_self;
-    if (likely(s->gate == GATE_READY && s->heap->self == s))
-        return (struct pass){.thread = s->heap, .gate = GATE_READY};
-    return pass_slowly(caller, bytes);
+    return likely(s->gate == GATE_READY && s->heap->self == s) ? s->heap : NULL;
+}
+
+static inline struct pass pass_begin(const struct heap_frame *caller, uint64_t bytes)
+{
+    struct heap_thread *t = pass_plainly();
+    return likely(t != NULL) ? (struct pass){.thread = t, .gate = GATE_READY}
+                             : pass_slowly(caller, bytes);
 }
 
 static inline void pass_end(struct pass pass)
@@ -71,6 +77,8 @@ static inline void real_begin(struct pass pass)
 /* Sampled mode: whether this allocation is passed over. Exact mode: never. */
 static inline bool passed_over(struct heap_thread *t, size_t size)
 {
+    if (!t->filter)
+        return false;
     t->left -= (int64_t)(size < 1ull << 40 ? size : 1ull << 40);
     return t->left >= 0;
 }
@@ -87,19 +95,16 @@ static inline bool skip(struct pass pass, size_t size)
     return true;
 }
 
-/* Whether a block is none that was sampled: its end is passed over. */
-static inline bool is_unknown(const void *block)
+/* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
+static inline void prefetch_word(const void *block)
 {
-    const struct agent_self *s = &agent_self;
-    return s->gate == GATE_READY && s->heap->self == s &&
-           !heap_may_know(s->heap, (uint64_t)(uintptr_t)block);
+    __builtin_prefetch((const char *)block - 16, 1);
 }
 
 /* Before the allocator takes a block back: after that it may be anybody's. */
 static inline struct pass forget_begin(void *block, const struct heap_frame *caller)
 {
-    /* Allocators keep their word on a block before it; ours and theirs are waited for at once. */
-    __builtin_prefetch((const char *)block - 16, 1);
+    prefetch_word(block);
     struct pass pass = pass_begin(caller, PASS_FREE);
     struct heap_thread *t = pass.thread;
     uint64_t address = (uint64_t)(uintptr_t)block;

@@ -247,17 +247,18 @@ static uint32_t cell_walk(struct heap_thread *t, const struct unwind_call *call,
                  : cell_walk_slowly(t, call->ip, kind);
 }
 
-uint32_t heap_cell_learn(struct heap_thread *t, const struct unwind_call *call, uint64_t memo)
+uint32_t heap_cell_learn(struct heap_thread *t, const struct heap_frame *caller, uint64_t memo)
 {
-    if (call->sp < t->stack_low || call->sp >= t->stack_end)
-        return cell_walk_slowly(t, call->ip, HEAP_BLOCKS);
+    struct unwind_call call = heap_call(caller);
+    if (call.sp < t->stack_low || call.sp >= t->stack_end)
+        return cell_walk_slowly(t, call.ip, HEAP_BLOCKS);
     uint32_t cell = t->salt ? cell_known(t, memo) : 0;
     if (cell) {
-        memo_put(t, call, memo, cell);
+        memo_put(t, &call, memo, cell);
         return cell;
     }
-    cell = cell_walk(t, call, HEAP_BLOCKS);
-    memo_put(t, call, memo, cell);
+    cell = cell_walk(t, &call, HEAP_BLOCKS);
+    memo_put(t, &call, memo, cell);
     if (t->salt && cell > 1 && cell != t->lost_cell[HEAP_BLOCKS])
         cell_remember(t, memo, cell);
     return cell;

@@ -111,18 +111,6 @@ EXPORT long hook_syscall(long number, long a, long b, long c, long d, long e, lo
     return REAL(syscall)(number, a, b, c, d, e, f);
 }
 
-/* What is mapped will be locked, and all of the segment would be far too much. */
-EXPORT int mlockall(int flags)
-{
-    if (agent_process && (flags & MCL_CURRENT))
-        publish_shrink();
-    long result = raw1(SYS_mlockall, flags);
-    if (result >= 0)
-        return (int)result;
-    errno = (int)-result;
-    return -1;
-}
-
 EXPORT int prctl(int option, ...)
 {
     va_list list;

@@ -10,11 +10,14 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include "agent/arch.h"
+#include "agent/publish.h"
+#include "unwind/pack.h"
 
 struct listing {
     struct agent_module *out;
@@ -23,6 +26,7 @@ struct listing {
 };
 
 static uint32_t rpath_seen;
+const struct rows_pack *agent_pack;
 
 static uint32_t path_copy(char *to, const char *from)
 {
@@ -167,12 +171,26 @@ static bool same_build(const struct agent_module *m, int fd)
     return len >= (int)m->build_id_len && memcmp(id, m->build_id, m->build_id_len) == 0;
 }
 
-/* Writing past RLIMIT_FSIZE raises SIGXFSZ, which is the program's death. */
-static bool may_store(void)
+static bool is_unlimited(int resource)
 {
     struct rlimit limit;
-    return raw4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 &&
-           limit.rlim_cur == RLIM_INFINITY;
+    return raw4(SYS_prlimit64, 0, resource, NULL, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+}
+
+/* The collector's rows, mapped at the first look and kept: children of a fork have them too. NULL
+ * where they are out of reach. */
+static const struct rows_pack *pack_of_session(void)
+{
+    static bool tried;
+    if (tried || !agent_settings.pack[0] || !is_unlimited(RLIMIT_AS))
+        return agent_pack; /* where addresses are few, they are the program's */
+    tried = true;
+    void *at = publish_map_sealed(agent_settings.pack, ROWS_PACK_BYTES, PROT_READ);
+    if (at && rows_pack_is(at)) {
+        raw3(SYS_madvise, at, ROWS_PACK_BYTES, MADV_DONTDUMP);
+        agent_pack = at;
+    }
+    return agent_pack;
 }
 
 void loaded_rows(struct agent_module *m)
@@ -184,6 +202,10 @@ void loaded_rows(struct agent_module *m)
         rows_read_memory((const void *)m->start, m->end - m->start, &m->rows);
         return;
     }
+    const struct rows_pack *pack = pack_of_session();
+    if (pack && m->build_id_len &&
+        rows_pack_find(pack, m->build_id, m->build_id_len, &m->rows) == 0)
+        return;
     const char *cache = agent_settings.rows[0] ? agent_settings.rows : NULL;
     if (cache && m->build_id_len &&
         rows_cache_load(cache, m->build_id, m->build_id_len, &m->rows) == 0)
@@ -191,8 +213,9 @@ void loaded_rows(struct agent_module *m)
     int fd = m->path_len || m->self ? open_file(m) : -1;
     if (fd < 0)
         return;
+    /* Writing past RLIMIT_FSIZE raises SIGXFSZ, which is the program's death. */
     if (same_build(m, fd))
-        rows_open(fd, may_store() ? cache : NULL, &m->rows);
+        rows_open(fd, is_unlimited(RLIMIT_FSIZE) ? cache : NULL, &m->rows);
     raw1(SYS_close, fd);
 }
 

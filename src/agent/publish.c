@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -52,9 +53,31 @@ int publish_memory_file(uint64_t size)
     return (int)result;
 }
 
+/* mlockall(MCL_FUTURE) is in force: what is mapped is locked, with all its pages. */
+static uint32_t unlocked;
+
+void publish_unlocked(void)
+{
+    __atomic_store_n(&unlocked, 1, __ATOMIC_RELEASE);
+}
+
+/* What cannot be accessed gets no pages. */
+static long map(uint64_t size, int access, int flags, int fd)
+{
+    bool locks = __atomic_load_n(&unlocked, __ATOMIC_ACQUIRE);
+    long at = raw6(SYS_mmap, NULL, size, locks ? PROT_NONE : access, flags, fd, 0);
+    if (!locks || (at < 0 && at > -4096))
+        return at;
+    raw2(SYS_munlock, at, size);
+    if (raw3(SYS_mprotect, at, size, access) == 0)
+        return at;
+    raw2(SYS_munmap, at, size);
+    return -ENOMEM;
+}
+
 void *publish_map_file(int fd, uint64_t size)
 {
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    long at = map(size, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
     if (at < 0 && at > -4096)
         return NULL;
     if (raw3(SYS_madvise, at, size, MADV_DONTFORK) != 0) {
@@ -65,16 +88,32 @@ void *publish_map_file(int fd, uint64_t size)
     return (void *)at;
 }
 
+void *publish_map_sealed(const char *path, uint64_t size, int access)
+{
+    int flags = (access & PROT_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+    long fd = raw4(SYS_openat, AT_FDCWD, path, flags, 0);
+    if (fd < 0)
+        return NULL;
+    struct stat st;
+    long seals = raw3(SYS_fcntl, fd, F_GET_SEALS, 0), at = -EINVAL;
+    if (seals > 0 && seals & F_SEAL_SHRINK && raw2(SYS_fstat, fd, &st) == 0 &&
+        (uint64_t)st.st_size == size)
+        at = map(size, access, MAP_SHARED, (int)fd);
+    raw1(SYS_close, fd);
+    return at < 0 && at > -4096 ? NULL : (void *)at;
+}
+
 void *publish_map_advised(size_t size, int advice)
 {
-    long at = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    long at = map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     if (at < 0 && at > -4096)
         return NULL;
-    if (raw3(SYS_madvise, at, size, advice) == 0)
-        return (void *)at;
-    raw2(SYS_munmap, at, size);
-    return NULL;
+    if (raw3(SYS_madvise, at, size, advice) != 0) {
+        raw2(SYS_munmap, at, size);
+        return NULL;
+    }
+    raw3(SYS_madvise, at, size, MADV_DONTDUMP);
+    return (void *)at;
 }
 
 void *publish_map_wiped(size_t size)
@@ -209,7 +248,8 @@ void publish_thread(struct agent_thread *t)
     s->generation = generation;
     s->tid = (uint32_t)t->tid;
     /* Or is about to have one; registry.c takes this back. */
-    s->timer = t->timer > 0 || (agent_settings.interval && agent_settings.signal && !agent_quiet);
+    s->timer = t->timer > 0 || (agent_settings.interval && agent_settings.signal && !agent_quiet &&
+                                !clock_is_handed_over());
     s->start = agent_now();
     struct segment_count *c = &s->count[SEGMENT_SAMPLE - 1];
     c->generated = c->lost = t->missed;
@@ -229,23 +269,9 @@ void publish_thread_end(struct agent_thread *t)
     t->slot = NULL;
     if (!s)
         return;
-    s->end = agent_now();
+    if (!s->end) /* else it was sampled until then */
+        s->end = agent_now();
     if (!agent_quiet && t->tid == agent_self.tid)
         raw2(SYS_prctl, PR_GET_NAME, s->name);
     __atomic_store_n(&s->state, SLOT_ENDED, __ATOMIC_RELEASE);
-}
-
-void publish_shrink(void)
-{
-    struct agent_process *p = agent_process;
-    if (agent_phase() != AGENT_RUNNING)
-        return;
-    /* Threads being started take the lowest places: sixty-four are more than enough for them. */
-    uint32_t kept = __atomic_load_n(&p->segment->slots_used, __ATOMIC_ACQUIRE) + 64;
-    if (kept >= p->slots)
-        return;
-    __atomic_store_n(&p->slots, kept, __ATOMIC_SEQ_CST);
-    agent_declare(SEGMENT_FEWER_SLOTS);
-    uint64_t from = p->layout.rings + (uint64_t)kept * agent_settings.ring_bytes;
-    raw2(SYS_munmap, (char *)p->segment + from, p->layout.size - from);
 }

@@ -20,10 +20,11 @@ void publish_thread(struct agent_thread *t);
 /* The thread is over: what it wrote stays until the collector has read it. */
 void publish_thread_end(struct agent_thread *t);
 
-/* Gives up what no thread uses yet, but for some. Not for handlers. */
-void publish_shrink(void);
-
 struct segment_thread *publish_slot(uint32_t index); /* NULL while there is no segment */
+
+/* From now on the kernel locks whatever is mapped: what these functions map is unlocked again, and
+ * gets no page before it is used. */
+void publish_unlocked(void);
 
 /* Memory to share: a sealed file of `size` bytes, as large as limits allow (-EFBIG otherwise), and
  * its mapping, which no child inherits. A descriptor or a negative errno; NULL. */
@@ -31,8 +32,12 @@ uint64_t publish_file_limit(void);
 int publish_memory_file(uint64_t size);
 void *publish_map_file(int fd, uint64_t size);
 
-/* Private memory that madvise has been told of; or NULL. The second one a forked child finds
- * zeroed.
+/* A file of the collector's, which nobody can make shorter, and of exactly that size; NULL if that
+ * is not what the path leads to (in another namespace it may be anything). */
+void *publish_map_sealed(const char *path, uint64_t size, int access);
+
+/* Private memory that madvise has been told of, and that is not dumped; or NULL. The second one a
+ * forked child finds zeroed.
  */
 void *publish_map_advised(size_t size, int advice);
 void *publish_map_wiped(size_t size);

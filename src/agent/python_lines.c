@@ -154,7 +154,7 @@ static void account(struct line_run *run, uint64_t now)
     if (heap_has_place(&agent_self)) {
         int64_t high = high_of(run, h);
         l->allocated += h->taken - run->taken;
-        l->freed += h->given - run->given;
+        l->freed += heap_given(h) - run->given;
         l->allocations += h->slot->allocations - run->allocations;
         if (high > run->held && (uint64_t)(high - run->held) > l->peak)
             l->peak = (uint64_t)(high - run->held);
@@ -175,9 +175,10 @@ static void start(struct line_run *run)
         if (run->outer && h->high > run->outer->seen)
             run->outer->seen = h->high;
         run->taken = h->taken;
-        run->given = h->given;
+        run->given = heap_given(h);
         run->allocations = h->slot->allocations;
-        run->held = run->seen = h->high = (int64_t)(h->taken - h->given);
+        run->held = run->seen = h->live;
+        heap_high_start(h);
     }
     if (trace_settings.rss)
         run->rss = resident();
@@ -235,7 +236,7 @@ static void take_from_outer(const struct line_run *run, uint64_t now)
     o->since += now - run->begin;
     if (heap_has_place(&agent_self)) {
         o->taken += h->taken - run->begin_taken;
-        o->given += h->given - run->begin_given;
+        o->given += heap_given(h) - run->begin_given;
         o->allocations += h->slot->allocations - run->begin_allocations;
     }
 }

@@ -26,15 +26,10 @@ static struct agent_thread *block_of(uint32_t index)
     if (b)
         return b;
     size_t size = AGENT_BLOCK * sizeof *b;
-    long memory = raw6(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory < 0 && memory > -4096)
-        return NULL;
-    struct agent_thread *none = NULL;
-    if (raw3(SYS_madvise, memory, size, MADV_WIPEONFORK) == 0 &&
-        __atomic_compare_exchange_n(at, &none, (struct agent_thread *)memory, false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return (struct agent_thread *)memory;
+    struct agent_thread *memory = publish_map_wiped(size), *none = NULL;
+    if (!memory ||
+        __atomic_compare_exchange_n(at, &none, memory, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return memory;
     raw2(SYS_munmap, memory, size);
     return none;
 }
@@ -132,7 +127,7 @@ static uint64_t cookie_of(const struct agent_thread *t)
 
 static void arm(struct agent_thread *t)
 {
-    if (!agent_settings.interval || !agent_settings.signal || agent_quiet)
+    if (!agent_settings.interval || !agent_settings.signal || agent_quiet || clock_is_handed_over())
         return;
     t->interval = agent_settings.interval;
     int timer = timer_start(t->tid, t->interval, agent_settings.signal, cookie_of(t));

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "agent/agent.h"
-#include "agent/arch.h"
 #include "agent/clock.h"
+#include "agent/interrupt.h"
 #include "agent/publish.h"
 #include "agent/python.h"
 #include "agent/registry.h"
@@ -111,33 +111,23 @@ static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
     else
         ring_drop(t, SEGMENT_SAMPLE, value);
     follow_interval(t);
+    if (t == agent_self.thread && clock_is_handed_over())
+        clock_leave(t);
     __atomic_fetch_add(&t->slot->cost, agent_now() - begin, __ATOMIC_RELAXED);
 }
 
-/* The wait that our signal cut short goes on as if nothing had been. */
-static void restart(void *ucontext)
-{
-    struct unwind_module code;
-    uint64_t ip = arch_ip(ucontext);
-    if (agent_settings.signal == SIGRTMAX && unwind_map_find(&agent_map, ip, &code) &&
-        ip - code.start >= arch_code_before && !arch_restart(ucontext, SIGRTMAX) && !agent_quiet)
-        arch_complete(ucontext);
-}
-
-static void on_clock(struct agent_thread *t, void *ucontext)
+static void on_clock(struct agent_thread *t, const void *ucontext)
 {
     uint64_t value = clock_value(t);
     if (value)
         take(t, value, ucontext);
-    restart(ucontext);
 }
 
-static void on_timer(struct agent_thread *t, uint64_t intervals, void *ucontext)
+static void on_timer(struct agent_thread *t, uint64_t intervals, const void *ucontext)
 {
     if (!t->clock.page)
         take(t, intervals * t->interval, ucontext);
-    restart(ucontext);
-    if (agent_settings.python_only && t->slot && t == agent_self.thread)
+    if (agent_settings.python_only && t->slot && t == agent_self.thread && !t->slot->end)
         clock_start(t);
 }
 
@@ -145,15 +135,13 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
 {
     struct agent_thread *t;
     int saved = errno;
-    if (!registry_of_signal(info, &t)) {
+    interrupt_begin();
+    if (!registry_of_signal(info, &t))
         signals_pass_on(signal);
-    } else if (t) {
-        if (info->si_code == SI_TIMER)
-            on_timer(t, 1 + (uint64_t)(uint32_t)info->si_overrun, ucontext);
-        else
-            on_clock(t, ucontext);
-    } else {
-        restart(ucontext);
-    }
+    else if (t && info->si_code == SI_TIMER)
+        on_timer(t, 1 + (uint64_t)(uint32_t)info->si_overrun, ucontext);
+    else if (t)
+        on_clock(t, ucontext);
+    interrupt_end(ucontext);
     errno = saved;
 }

@@ -7,12 +7,13 @@
 #include <sys/signalfd.h>
 
 #include "agent/agent.h"
+#include "agent/interrupt.h"
 #include "agent/real.h"
 #include "agent/signals.h"
 
 /* Signals whose handlers would have blocked ours, by number. If they did, a sample that came due in
  * one would wait for its end, and come in where a wait is about to fail with EINTR for its sake: it
- * would be taken for our doing (arch_restart). */
+ * would be taken for our doing (arch_resume). */
 static uint64_t masking;
 
 static uint64_t bit(int signal)
@@ -63,23 +64,36 @@ static const sigset_t *strip(const sigset_t *set, sigset_t *without)
     return without;
 }
 
+/* What is to be set in place of `act`, in *ours if it is another. *masks: it meant to block ours.
+ */
+static const struct sigaction *replace(int signal, const struct sigaction *act,
+                                       struct sigaction *ours, bool *masks)
+{
+    act = signals_guarded(signal, act);
+    if (!act)
+        return NULL;
+    sigset_t without;
+    *ours = *act;
+    *masks = strip(&act->sa_mask, &without) == &without;
+    if (*masks)
+        ours->sa_mask = without;
+    interrupt_wrap(signal, ours);
+    return ours;
+}
+
 /* The program's dealings with a signal that is not ours. */
 static int set_other(int signal, const struct sigaction *act, struct sigaction *old)
 {
-    struct sigaction open;
-    sigset_t without;
+    struct sigaction ours;
     bool was = __atomic_load_n(&masking, __ATOMIC_ACQUIRE) & bit(signal), is = false;
-    act = signals_guarded(signal, act);
-    if (act && strip(&act->sa_mask, &without) == &without) {
-        open = *act;
-        open.sa_mask = without;
-        act = &open;
-        is = true;
-    }
+    interrupt_handler *kept = interrupt_kept(signal);
+    act = replace(signal, act, &ours, &is);
     int result = __sigaction(signal, act, old);
     if (result != 0)
         return result;
     signals_unguarded(old);
+    if (old)
+        interrupt_unwrap(old, kept);
     if (was && old)
         sigaddset(&old->sa_mask, agent_settings.signal);
     if (act && is)
@@ -113,8 +127,16 @@ EXPORT sighandler_t hook_signal(int number, sighandler_t handler)
         struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
         return sigaction(number, &act, &old) == 0 ? old.sa_handler : SIG_ERR;
     }
-    if (!signals_is_ours(number) || handler == SIG_ERR)
+    if (handler == SIG_ERR)
         return REAL(signal)(number, handler);
+    if (!signals_is_ours(number)) {
+        struct sigaction act = {.sa_handler = handler};
+        interrupt_handler *kept = interrupt_kept(number);
+        interrupt_wrap(number, &act);
+        act.sa_handler = REAL(signal)(number, act.sa_handler);
+        interrupt_unwrap(&act, kept);
+        return act.sa_handler;
+    }
     if (handler != SIG_DFL && handler != SIG_IGN) {
         cede();
         return REAL(signal)(number, handler);

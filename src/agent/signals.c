@@ -22,6 +22,11 @@ struct sigaction signals_believed(const struct sigaction *now)
     return was;
 }
 
+bool signals_begins(uint64_t ip)
+{
+    return our_handler && ip == (uint64_t)(uintptr_t)our_handler;
+}
+
 static bool try_signal(int signal)
 {
     struct sigaction now;

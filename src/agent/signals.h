@@ -9,12 +9,16 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Takes a free signal into agent_settings.signal, its handler being `handler`. False: none. */
 bool signals_init(void (*handler)(int, siginfo_t *, void *));
 
 /* Lets the calling thread receive it; whether it was blocked before. */
 bool signals_unblock(void);
+
+/* Whether our handler begins at `ip`. Signal-safe. */
+bool signals_begins(uint64_t ip);
 
 /* Somebody else sent the agent's signal: does what the program would have done. Signal-safe. */
 void signals_pass_on(int signal);

@@ -81,10 +81,10 @@ int sonde_memory(int64_t *held, int64_t *high, int reset)
     struct heap_thread *h = agent_self.heap;
     if (!heap_has_place(&agent_self) || heap_settings.mode != HEAP_EXACT)
         return -1;
-    *held = (int64_t)(h->taken - h->given);
+    *held = h->live;
     *high = h->high;
     if (reset)
-        h->high = *held;
+        heap_high_start(h);
     return 0;
 }
 

@@ -75,6 +75,7 @@ static bool settings_read(void)
     if (!text_take(s->address, sizeof s->address, variable(SESSION_ADDRESS)))
         return false;
     text_take(s->rows, sizeof s->rows, variable(SESSION_ROWS));
+    text_take(s->pack, sizeof s->pack, variable(SESSION_PACK));
     uint64_t rate = number(variable(SESSION_RATE), SESSION_RATE_DEFAULT, SESSION_RATE_MAX);
     s->interval = rate ? 1000000000u / rate : 0;
     s->ring_bytes =
@@ -85,6 +86,7 @@ static bool settings_read(void)
     const char *only = variable(SESSION_ONLY);
     s->python_only = only && strcmp(only, "python") == 0;
     s->pymalloc = variable(SESSION_PYMALLOC) != NULL;
+    s->single = variable(SESSION_SINGLE) != NULL;
     return true;
 }
 

@@ -65,13 +65,24 @@ static void curve_point(struct curve *c, uint64_t time, int64_t value)
     *vector_push(&c->points) = (struct profile_point){time, value};
 }
 
+/* What a curve that is at `usual` comes to with the next step; `now` has what it is the sum of, by
+ * source, or it is one alone. */
+static int64_t step_after(const struct steps *s, size_t at, int64_t usual, const int64_t *now)
+{
+    const struct step *next = at + 1 < s->all.len ? &s->all.data[at + 1] : NULL;
+    if (!next || next->source == SPIKE)
+        return usual;
+    return now ? usual + next->value - now[next->source] : next->value;
+}
+
 /* A peak between two ticks; by the next one the curve is back where it was, unless that says
- * otherwise. */
-static void curve_spike(struct curve *c, const struct steps *s, size_t at, int64_t usual)
+ * otherwise: then it has stayed there, however late that tick came. */
+static void curve_spike(struct curve *c, const struct steps *s, size_t at, int64_t usual,
+                        int64_t next)
 {
     const struct step *peak = &s->all.data[at];
     curve_point(c, peak->time, peak->value);
-    if (at + 1 < s->all.len && peak[1].time > peak->time + TICK)
+    if (at + 1 < s->all.len && peak[1].time > peak->time + TICK && next < peak->value)
         curve_point(c, peak->time + TICK, usual);
 }
 
@@ -94,7 +105,7 @@ static void curve_fill(struct curve *c, const struct profile *p)
     int64_t usual = 0;
     for (size_t i = 0; i < steps.all.len; i++) {
         if (steps.all.data[i].source == SPIKE) {
-            curve_spike(c, &steps, i, usual);
+            curve_spike(c, &steps, i, usual, step_after(&steps, i, usual, NULL));
             continue;
         }
         usual = steps.all.data[i].value;
@@ -221,7 +232,7 @@ void curve_total(struct curve *c, const struct selection *s)
     for (size_t i = 0; i < steps.all.len; i++) {
         const struct step *at = &steps.all.data[i];
         if (at->source == SPIKE) {
-            curve_spike(c, &steps, i, total);
+            curve_spike(c, &steps, i, total, step_after(&steps, i, total, now));
             continue;
         }
         total += at->value - now[at->source];

@@ -107,8 +107,11 @@ static void add_up(const struct profile *p, bool by_line, struct places *out)
         if (column == SHOWN || !cell->stack || !f->location_count)
             continue;
         struct profile_location at = p->locations.data[f->first_location];
+        const struct profile_function *in = &p->functions.data[at.function];
         bool added;
-        uint64_t *known = map_put(&index, at.function, by_line ? at.line : 0, out->len, &added);
+        /* Code of other files inside a function is a part of it, with lines of its own. */
+        uint64_t *known = by_line ? map_put(&index, at.function, at.line, out->len, &added)
+                                  : map_put(&index, in->name, in->module, out->len, &added);
         if (added)
             *vector_push(out) = (struct place){.function = at.function, .line = at.line};
         out->data[*known].values[column] += cell->value;

@@ -299,7 +299,7 @@ void section_next(struct view *v, const struct report *r)
     }
     if (!p->symbolized && !top)
         report_suggest(s, r, "symbolize", "", NULL, "find names");
-    report_suggest(s, r, "graph", "", NULL, "flame graph");
+    report_suggest(s, r, "graph", " --kind page -o page.html", NULL, "all of it, in a browser");
     report_suggest(s, r, "report", " --tree", NULL, "call tree");
     if (top) {
         report_suggest(s, r, "report", " --callers", top, "who calls it");

@@ -30,7 +30,7 @@
 #include "cpython/cpython.h"
 #include "wire/session.h"
 
-#define ENVIRONMENT_MAX 24
+#define ENVIRONMENT_MAX 25
 #define SEGMENT_SIZE_MAX (1ull << 34)
 #define CALLERS_MAX 1024 /* connections that have not spoken yet */
 
@@ -80,6 +80,14 @@ static void variable_add_number(struct agents *a, const char *name, uint64_t val
     variable_add(a, name, digits);
 }
 
+/* A file that agents open by way of our own descriptor. */
+static void variable_add_file(struct agents *a, const char *name, int fd)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    variable_add(a, name, path);
+}
+
 /* As the agent counts them: see agent/start.c. */
 static uint64_t own_filters(void)
 {
@@ -94,7 +102,7 @@ static uint64_t own_filters(void)
     return n;
 }
 
-/* One page for all, as a file that agents open by way of our own descriptor. */
+/* One page for all. */
 static int tree_make(struct agents *a, struct error *err)
 {
     a->tree_fd = memfd_create("sonde-tree", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -118,10 +126,7 @@ static int environment_make_heap(struct agents *a, const struct agents_options *
     int result = tree_make(a, err);
     if (result != 0)
         return result;
-    struct text path = TEXT_INIT;
-    text_format(&path, "/proc/%d/fd/%d", (int)getpid(), a->tree_fd);
-    variable_add(a, SESSION_HEAP_TREE, path.data);
-    text_release(&path);
+    variable_add_file(a, SESSION_HEAP_TREE, a->tree_fd);
     variable_add(a, SESSION_HEAP_MODE, o->heap == HEAP_SAMPLED ? "sampled" : "exact");
     if (o->heap_interval)
         variable_add_number(a, SESSION_HEAP_INTERVAL, o->heap_interval);
@@ -178,8 +183,12 @@ static int environment_make(struct agents *a, const struct agents_options *o, co
     variable_add_number(a, SESSION_FILTERS, own_filters());
     if (o->python_only)
         variable_add(a, SESSION_ONLY, "python");
+    if (o->single)
+        variable_add(a, SESSION_SINGLE, "1");
     if (o->rows)
         variable_add(a, SESSION_ROWS, o->rows);
+    if (o->pack > 0)
+        variable_add_file(a, SESSION_PACK, o->pack);
     if (o->trace)
         environment_make_trace(a, o->trace);
     return o->heap == HEAP_OFF ? 0 : environment_make_heap(a, o, err);
@@ -298,6 +307,13 @@ void agents_set_interval(struct agents *a, uint64_t interval)
     a->interval = interval;
     for (size_t i = 0; i < a->members.len; i++)
         segment_view_set_interval(a->members.data[i]->view, interval);
+}
+
+void agents_hand_over(struct agents *a, pid_t pid)
+{
+    for (size_t i = 0; i < a->members.len; i++)
+        if (a->members.data[i]->process.pid == pid)
+            segment_view_hand_over(a->members.data[i]->view);
 }
 
 /* Maps the segment behind `fd`, whose size can change no more. */

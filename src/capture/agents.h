@@ -35,9 +35,11 @@ struct agents_options {
     const char *library;              /* libsonde.so */
     const char *preload;              /* LD_PRELOAD that the target had anyway, or NULL */
     const char *rows;                 /* folder of compiled unwind rows, or NULL */
+    int pack;                         /* descriptor of those at hand; 0: none */
     uint32_t rate;                    /* samples a second of CPU; 0: no samples */
     uint32_t ring_bytes;              /* of each thread, 0 for the usual size */
     bool python_only;                 /* processes without Python stay as they are */
+    bool single;                      /* and so do children that a process forks */
     const struct agents_trace *trace; /* what to trace, or NULL */
     enum heap_mode heap;
     uint64_t
@@ -161,5 +163,7 @@ size_t agents_processes(const struct agents *a); /* alive now */
 /* Another interval between two samples of a thread, CPU ns, for all processes; each thread takes it
  * up at its next sample. */
 void agents_set_interval(struct agents *a, uint64_t interval);
+/* Each thread of the process is sampled once more, then no more: `paused` tells when. */
+void agents_hand_over(struct agents *a, pid_t pid);
 
 #endif

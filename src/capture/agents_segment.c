@@ -128,6 +128,12 @@ void segment_view_set_interval(struct segment_view *v, uint64_t interval)
     __atomic_store_n(&h->wanted, us < UINT32_MAX ? (uint32_t)us : UINT32_MAX, __ATOMIC_RELAXED);
 }
 
+void segment_view_hand_over(struct segment_view *v)
+{
+    struct segment_header *h = (struct segment_header *)v->base;
+    __atomic_store_n(&h->handed, 1, __ATOMIC_RELAXED);
+}
+
 static bool is_text(const char *text, size_t len)
 {
     return memchr(text, 0, len) == NULL;

@@ -23,6 +23,7 @@ void segment_view_describe(const struct segment_view *v, struct agents_process *
 
 /* Asks the agent for another interval, CPU ns. */
 void segment_view_set_interval(struct segment_view *v, uint64_t interval);
+void segment_view_hand_over(struct segment_view *v); /* see agents_hand_over */
 
 /* Tells the sink of everything new. `last`: nobody writes here any more, so what is unfinished is
  * skipped and every thread ends. */

@@ -61,6 +61,13 @@ enum { AT_PID = -4, AT_TGID = -8, AT_VALUE = -16, AT_NAME = -32, AT_NEW_NAME = -
         LOAD(BPF_W, BPF_REG_1, BPF_REG_10, AT_PID), LOAD(BPF_W, BPF_REG_2, BPF_REG_10, AT_TGID),   \
         END_IF_OTHER(BPF_REG_1, BPF_REG_2)
 
+/* A word into a ring, whose reader wakes when this interrupt is over and the sample is there. */
+#define BPF_RING_BELL(ring)                                                                        \
+    STORE_VALUE(BPF_DW, BPF_REG_10, AT_VALUE, 1), MAP(BPF_REG_1, ring),                            \
+        PLACE(BPF_REG_2, AT_VALUE), SET(BPF_REG_3, 8), SET(BPF_REG_4, 0),                          \
+        CALL(BPF_FUNC_ringbuf_output)
+#define BPF_RING_BELL_LENGTH 8 /* instructions */
+
 int bpf_call(enum bpf_cmd command, union bpf_attr *attr);
 /* Descriptors, or -1 with errno. */
 int bpf_map(enum bpf_map_type type, uint32_t key, uint32_t value, uint32_t entries, uint32_t flags);

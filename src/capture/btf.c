@@ -1,12 +1,17 @@
 /* The kernel's type information; see btf.h. */
 #include "capture/btf.h"
 
+#include <inttypes.h>
 #include <linux/btf.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/folders.h"
 #include "base/io.h"
+#include "base/map.h"
 #include "base/vector.h"
 
 #define SIZE_MAX_READ (64u << 20)
@@ -165,7 +170,7 @@ int btf_offsets(const uint8_t *data, size_t size, const struct btf_wanted *wante
     return rc;
 }
 
-int btf_kernel_offsets(const struct btf_wanted *wanted)
+static int read_kernel(const struct btf_wanted *wanted)
 {
     char *data;
     size_t size;
@@ -173,5 +178,67 @@ int btf_kernel_offsets(const struct btf_wanted *wanted)
         return -1;
     int rc = btf_offsets((const uint8_t *)data, size, wanted);
     free(data);
+    return rc;
+}
+
+/* What an answer is good for: this boot and this question. */
+static bool add_name(const struct btf_wanted *wanted, struct text *path)
+{
+    char *boot;
+    if (io_slurp("/proc/sys/kernel/random/boot_id", 64, &boot, NULL, NULL))
+        return false;
+    uint64_t hash = 0;
+    for (; wanted->structure; wanted++) {
+        hash = hash * 31 + hash_bytes(wanted->structure, strlen(wanted->structure));
+        for (size_t i = 0; wanted->names[i]; i++)
+            hash = hash * 31 + hash_bytes(wanted->names[i], strlen(wanted->names[i]));
+    }
+    text_format(path, "/%.36s-%016" PRIx64, boot, hash);
+    free(boot);
+    return true;
+}
+
+/* Writes or reads all offsets, one behind the other. */
+static bool each_offset(const struct btf_wanted *wanted, int fd, bool write)
+{
+    for (; wanted->structure; wanted++)
+        for (size_t i = 0; wanted->names[i]; i++) {
+            uint32_t *at = &wanted->offsets[i];
+            if (write ? io_write(fd, at, sizeof *at) != 0
+                      : io_read(fd, at, sizeof *at) != (ssize_t)sizeof *at)
+                return false;
+        }
+    return true;
+}
+
+/* To a name of its own first, so that nobody ever sees half of it. */
+static void keep(const struct btf_wanted *wanted, const char *folder, const char *path)
+{
+    struct text part = TEXT_INIT;
+    text_format(&part, "%s/.new", folder);
+    int fd = temporary_file(&part);
+    if (fd >= 0) {
+        bool whole = each_offset(wanted, fd, true);
+        close(fd);
+        if (!whole || rename(part.data, path))
+            unlink(part.data);
+    }
+    text_release(&part);
+}
+
+int btf_kernel_offsets(const struct btf_wanted *wanted)
+{
+    struct text folder = TEXT_INIT, path = TEXT_INIT;
+    bool kept = cache_folder("types", &folder);
+    text_add(&path, kept ? folder.data : "");
+    kept = kept && add_name(wanted, &path);
+    int fd = kept ? cache_open(path.data) : -1;
+    int rc = fd >= 0 && each_offset(wanted, fd, false) ? 0 : -1;
+    if (fd >= 0)
+        close(fd);
+    if (rc && !(rc = read_kernel(wanted)) && kept)
+        keep(wanted, folder.data, path.data);
+    text_release(&path);
+    text_release(&folder);
     return rc;
 }

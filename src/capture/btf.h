@@ -13,7 +13,8 @@ struct btf_wanted {
     bool optional;            /* 0 is filled in if there is no such field */
 };
 
-/* 0, or -1 if the kernel does not describe itself or has no such field. */
+/* 0, or -1 if the kernel does not describe itself or has no such field. The kernel takes 5 to 10 ms
+ * to hand its description over; so an answer is kept for the boot. */
 int btf_kernel_offsets(const struct btf_wanted *wanted);
 
 /* The same on `size` bytes of type information. */

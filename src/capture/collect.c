@@ -21,7 +21,7 @@ static void on_sample(struct session *s, const struct perf_record *r)
     struct pythons_sample python;
     uint32_t stack = pythons_stack(s, t, r, event == PERF_EVENTS_MAX, &python);
     bool timed = event < PERF_EVENTS_MAX && s->options->perf.event[event].timed;
-    if (timed && python.cpu)
+    if (timed && s->pythons)
         weight = pythons_weigh(s, r->pid, python.cpu, weight);
     if (s->options->gil && !(python.read && python.gil))
         return;

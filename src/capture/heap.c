@@ -177,20 +177,25 @@ struct writing {
     bool in_peak; /* of the tree, as it is now */
 };
 
-/* Python frames in the place of the interpreter's; false if the stack has none. */
+/* Python frames in the place of the interpreter's; false if the stack has none. *whole, unless
+ * NULL, becomes false where code is among them that is not known yet. */
 static bool python_stack(struct heaps *h, const struct heap_image *m, uint32_t stack,
-                         struct python_stack *k, uint32_t *out)
+                         struct python_stack *k, uint32_t *out, bool *whole)
 {
     uint64_t words[2 * HEAP_PYTHON_DEPTH];
     uint32_t frame[HEAP_PYTHON_DEPTH], flags[HEAP_PYTHON_DEPTH];
+    struct python_process *python = m->agent->python_user;
     k->python = heap_view_python(m->view, stack, words, &k->python_whole);
-    if (!k->python || !m->agent->python_user)
+    if (!k->python || !python)
         return false;
     for (size_t i = 0; i < k->python; i++) {
-        uint64_t place = words[2 * i + 1];
-        frame[i] = python_frame_stamped(m->agent->python_user, words[2 * i],
-                                        place >> 32 & HEAP_STAMP_MASK, (int32_t)(uint32_t)place);
+        uint64_t place = words[2 * i + 1], stamp = place >> 32 & HEAP_STAMP_MASK;
         flags[i] = (uint32_t)(place >> 60);
+        frame[i] = python->gone;
+        if (!whole || python_knows(python, words[2 * i], stamp))
+            frame[i] = python_frame_stamped(python, words[2 * i], stamp, (int32_t)(uint32_t)place);
+        else
+            *whole = false;
     }
     k->eval = m->agent->python_eval;
     k->eval_end = m->agent->python_eval_end;
@@ -215,7 +220,7 @@ uint32_t heap_stack_of(struct heaps *h, const struct heap_image *m, uint32_t sta
     address[0]--;
     struct python_stack k = {
         .native = count, .interrupted = interrupted, .native_whole = complete, .address = address};
-    if (python_stack(h, m, stack, &k, &made))
+    if (python_stack(h, m, stack, &k, &made, whole))
         return made;
     return stacks_of_addresses(&h->session->stacks, m->space, address, count, interrupted,
                                complete);

@@ -24,6 +24,7 @@
 #include "unwind/walk.h"
 
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
+#define SETTLED 1000000000ull  /* ns of a process's life: see hand_over */
 
 /* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
  */
@@ -32,6 +33,8 @@ struct cover {
     uint64_t from, to;
     bool in_part; /* the process has threads that are not sampled */
     bool muted;   /* see inside_mute */
+    bool handed;  /* see hand_over */
+    bool told;    /* ... and the agent knows */
 };
 
 struct inside {
@@ -82,15 +85,19 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
     int rc = find_library(library, sizeof library, err);
     if (rc)
         return rc;
+    if (s->options->launch) /* who is attached to must not keep more than it had */
+        modules_share(&s->modules, s->options->heap != HEAP_OFF ? library : NULL);
     const struct perf_options *p = &s->options->perf;
     const struct event *e = &p->event[s->inside->event];
     uint64_t rate = e->by_rate || !e->period ? p->rate : 1000000000u / e->period;
     struct agents_options o = {.library = library,
                                .preload = getenv("LD_PRELOAD"),
                                .rows = s->modules.cache,
+                               .pack = s->modules.pack_fd,
                                .rate = !sampling && !python ? 0 : (uint32_t)(rate ? rate : 1),
                                .ring_bytes = RING_PYTHON,
                                .python_only = python,
+                               .single = p->threads_only,
                                .heap = s->options->heap,
                                .heap_interval = s->options->heap_interval,
                                .heap_memory = s->options->agent_memory,
@@ -109,6 +116,12 @@ static int start_agents(struct session *s, bool sampling, bool python, struct er
     return rc;
 }
 
+static bool traces_calls(const struct session *s)
+{
+    const struct agents_trace *t = s->options->trace;
+    return t && (t->calls || t->lines);
+}
+
 /* Beside perf. Without the library there are no Python frames, which is no failure. */
 static int open_beside(struct session *s, struct error *err)
 {
@@ -116,8 +129,7 @@ static int open_beside(struct session *s, struct error *err)
     bool heap = s->options->heap != HEAP_OFF;
     while (s->inside->event < p->events && !p->event[s->inside->event].timed)
         s->inside->event++;
-    const struct agents_trace *t = s->options->trace;
-    bool trace = t && (t->calls || t->lines);
+    bool trace = traces_calls(s);
     /* Who is there anyway samples Python better than anyone from outside. */
     bool python = !s->options->no_python && s->inside->event < p->events &&
                   (!s->options->python_outside || heap || trace);
@@ -299,7 +311,7 @@ bool inside_covers(const struct session *s, size_t event, pid_t pid, pid_t tid, 
 bool inside_samples(const struct session *s, pid_t pid)
 {
     const struct cover *c = cover_of(s, pid, pid);
-    return c && c->to == UINT64_MAX && !c->in_part;
+    return c && c->to == UINT64_MAX && !c->in_part && !c->handed;
 }
 
 void inside_mute(struct session *s)
@@ -309,7 +321,11 @@ void inside_mute(struct session *s)
         struct cover *c = slot->used ? (struct cover *)(uintptr_t)slot->value : NULL;
         if (!c || cover_of(s, c->pid, c->pid) != c)
             continue;
-        bool mute = c->to == UINT64_MAX && !c->in_part;
+        bool mute = c->to == UINT64_MAX && !c->in_part && !c->handed;
+        if (c->handed && !c->muted && !c->told) {
+            c->told = true;
+            agents_hand_over(s->agents, c->pid);
+        }
         if (mute == c->muted)
             continue;
         perf_mute(s->perf, c->pid, mute);
@@ -482,6 +498,35 @@ static void on_refused(void *context, pid_t pid, const char *why)
     writer_note(s->writer, NOTE_WARNING, note);
 }
 
+/* Whether the kernel is ready to copy the frames of all threads that the agent samples. */
+static bool is_expected(struct session *s, pid_t pid)
+{
+    bool all = pythons_expect(s, pid, pid);
+    for (size_t i = 0; all && i <= s->inside->covers.mask; i++) {
+        const struct map_slot *slot = &s->inside->covers.slots[i];
+        const struct cover *c = slot->used ? (const struct cover *)(uintptr_t)slot->value : NULL;
+        if (c && c->pid == pid && c->to == UINT64_MAX)
+            pythons_expect(s, pid, (pid_t)slot->a);
+    }
+    return all;
+}
+
+/*
+ * What happens in a process's first moments, code that is loaded, run and dropped, only an agent
+ * sees in full. Later the kernel's copies of frames are as good and cost half: a signal takes the
+ * thread twice as long as a sample that nobody is told of. First the kernel samples it again, then
+ * the agent is told, and each thread says until when it was sampled inside.
+ */
+static void hand_over(struct session *s, const struct agents_process *p, struct cover *c)
+{
+    const struct session_options *o = s->options;
+    uint64_t now = clock_now();
+    if (c->handed || c->to != UINT64_MAX || c->in_part || !c->muted || !p->python || !s->pythons ||
+        o->python_inside || o->gil || s->heaps || traces_calls(s) || now - p->start < SETTLED)
+        return;
+    c->handed = is_expected(s, p->pid);
+}
+
 /* What keeps an agent from sampling every thread. */
 #define IN_PART                                                                                    \
     (SEGMENT_QUIET | SEGMENT_SIGNAL_SHARED | SEGMENT_TIMERS_REFUSED | SEGMENT_NO_SIGNAL |          \
@@ -494,6 +539,8 @@ static void on_round(void *context, struct agents_process *p)
     s->agents_cost += p->cost;
     if (c && ((p->flags & IN_PART) || p->threads_refused))
         c->in_part = true;
+    if (c)
+        hand_over(s, p, c);
 }
 
 static const struct agents_sink sink = {.process = on_process,
@@ -516,6 +563,8 @@ bool inside_traces(const struct session *s)
 
 void inside_collect(struct session *s)
 {
+    if (s->traces)
+        traces_see(s->traces);
     agents_drain(s->agents, &sink, s);
     if (!s->perf)
         inside_write(s, UINT64_MAX);

@@ -29,6 +29,7 @@ struct interpreter {
     struct python_process *process;
     struct python_thread *thread;
     struct map stamps; /* code -> its stamp when it was read */
+    struct map marks;  /* code and its mark in copies of frames -> its stamp */
     struct cpython_thread list[THREADS_MAX];
     size_t threads;
     uint64_t threads_read;
@@ -132,6 +133,7 @@ void interpreter_free(struct interpreter *i)
     python_process_free(i->process);
     python_thread_free(i->thread);
     map_release(&i->stamps);
+    map_release(&i->marks);
     free(i);
 }
 
@@ -207,7 +209,8 @@ static void introduce_task(struct interpreter *i, const struct cpython_task *tas
     python_on_code(i->process, i->thread, &told);
 }
 
-static size_t add_task(struct interpreter *i, uint64_t interp, size_t count, uint64_t now)
+static size_t add_task(struct interpreter *i, const struct cpython_memory *memory, uint64_t interp,
+                       size_t count, uint64_t now)
 {
     struct cpython_task task;
     size_t k = 0;
@@ -220,7 +223,7 @@ static size_t add_task(struct interpreter *i, uint64_t interp, size_t count, uin
         if (cpython_tasks(&i->py, &i->memory, interp, &i->tasks) != 0)
             i->tasks = 0;
     }
-    if (!i->tasks || cpython_task(&i->py, &i->memory, i->tasks, i->walked, count, &task) != 0)
+    if (!i->tasks || cpython_task(&i->py, memory, i->tasks, i->walked, count, &task) != 0)
         return count;
     size_t more = cpython_task_insert(i->walked, count, DEPTH, &task);
     if (more > count)
@@ -228,30 +231,198 @@ static size_t add_task(struct interpreter *i, uint64_t interp, size_t count, uin
     return more;
 }
 
+/* Its file's name, its own and the table of its lines stand in a row. */
+static uint32_t mark_size(const struct layout *l)
+{
+    uint32_t size = l->code_table + 8 - l->code_filename, most = 8 * FRAME_COPIES_MARKS;
+    return l->code_table < l->code_filename || size > most ? most : size;
+}
+
+/* Whether the code at that address is still what was there when the frame was copied. */
+static bool is_marked(const struct interpreter *i, uint64_t code, uint64_t mark)
+{
+    const struct layout *l = &i->py.layout;
+    uint64_t words[FRAME_COPIES_MARKS] = {0};
+    const struct cpython_piece piece = {code + l->code_filename, words, mark_size(l)};
+    return i->memory.read(i->memory.ctx, &piece, 1) == 1 && frame_mark(words) == mark;
+}
+
+/* The mark of the code, from the frames that were copied; they come in the same order. */
+static uint64_t mark_in(const struct interpreter *i, const struct frame_copy *copy, uint64_t code,
+                        size_t *next)
+{
+    for (; *next < copy->bytes / sizeof *copy->frame; ++*next) {
+        uint64_t word;
+        memcpy(&word, copy->frame[*next].bytes + i->py.layout.frame_code, sizeof word);
+        if ((word & ~3ull) == code)
+            return copy->frame[(*next)++].mark;
+    }
+    return 0;
+}
+
+/* The frame in the recording of one that was copied: by then its code may be gone, or another. */
+static uint32_t frame_copied(struct interpreter *i, const struct frame_copy *copy,
+                             const struct cpython_frame *f, size_t *next)
+{
+    if (f->flags & CPYTHON_FRAME_TASK)
+        return python_frame(i->process, i->thread, f->code, f->lasti);
+    uint64_t mark = mark_in(i, copy, f->code, next);
+    const uint64_t *stamp = map_get(&i->marks, f->code, mark);
+    if (!stamp && is_marked(i, f->code, mark)) {
+        introduce(i, f->code);
+        stamp = map_get(&i->stamps, f->code, 0);
+        if (stamp)
+            map_put(&i->marks, f->code, mark, *stamp, NULL);
+    }
+    return python_frame_stamped(i->process, f->code, stamp ? *stamp & HEAP_STAMP_MASK : 0,
+                                f->lasti);
+}
+
+static uint32_t frame_now(struct interpreter *i, const struct cpython_frame *f)
+{
+    if (!(f->flags & CPYTHON_FRAME_TASK))
+        introduce(i, f->code);
+    return python_frame(i->process, i->thread, f->code, f->lasti);
+}
+
+/* The frames of a thread, in `memory`, which has those of `copy` if there is one. */
+static enum interpreter_answer walk(struct interpreter *i, const struct cpython_thread *t,
+                                    const struct cpython_memory *memory,
+                                    const struct frame_copy *copy, struct interpreter_stack *out)
+{
+    uint64_t now = clock_now();
+    struct cpython_end end;
+    size_t count = cpython_walk(&i->py, memory, t->state, i->walked, DEPTH, &end), next = 0;
+    bool is_cut = end.reason == CPYTHON_UNREAD && copy && copy->rest && end.address == copy->rest;
+    size_t copied = copy ? copy->bytes / sizeof *copy->frame : 0;
+    if (end.reason != CPYTHON_COMPLETE && end.reason != CPYTHON_DEPTH && !is_cut)
+        return INTERPRETER_REJECTED;
+    if (!count)
+        return INTERPRETER_NONE;
+    out->count = add_task(i, memory, t->interp, count, now);
+    out->whole = end.reason == CPYTHON_COMPLETE;
+    for (size_t k = 0; k < out->count; k++) {
+        i->frame[k] = next < copied ? frame_copied(i, copy, &i->walked[k], &next)
+                                    : frame_now(i, &i->walked[k]);
+        i->flags[k] = i->walked[k].flags;
+    }
+    return INTERPRETER_READ;
+}
+
 enum interpreter_answer interpreter_walk(struct interpreter *i, pid_t tid,
                                          struct interpreter_stack *out)
 {
     const struct cpython_thread *t = thread_of(i, tid);
-    uint64_t now = clock_now(), holder = 0;
-    struct cpython_end end;
+    uint64_t holder = 0;
     *out = (struct interpreter_stack){.frame = i->frame, .flags = i->flags};
     if (!t)
         return INTERPRETER_NONE;
     out->gil = cpython_gil(&i->py, &i->memory, t->interp, &holder) == 0 && holder == t->state;
-    size_t count = cpython_walk(&i->py, &i->memory, t->state, i->walked, DEPTH, &end);
-    if (end.reason != CPYTHON_COMPLETE && end.reason != CPYTHON_DEPTH)
-        return INTERPRETER_REJECTED;
-    if (!count)
-        return INTERPRETER_NONE;
-    for (size_t k = 0; k < count; k++)
-        introduce(i, i->walked[k].code);
-    out->count = add_task(i, t->interp, count, now);
-    out->whole = end.reason == CPYTHON_COMPLETE;
-    for (size_t k = 0; k < out->count; k++) {
-        i->frame[k] = python_frame(i->process, i->thread, i->walked[k].code, i->walked[k].lasti);
-        i->flags[k] = i->walked[k].flags;
+    return walk(i, t, &i->memory, NULL, out);
+}
+
+bool interpreter_plan(struct interpreter *i, pid_t tid, struct frame_plan *plan)
+{
+    const struct layout *l = &i->py.layout;
+    const struct cpython_thread *t = thread_of(i, tid);
+    bool between = l->cframe_frame != LAYOUT_ABSENT;
+    if (!t)
+        return false;
+    *plan = (struct frame_plan){.state = t->state,
+                                .state_size = (uint32_t)layout_thread_size(l),
+                                .top = l->thread_frame,
+                                .between = between,
+                                .between_top = between ? l->cframe_frame : 0,
+                                .frame_size = (uint32_t)layout_frame_size(l),
+                                .back = l->frame_back,
+                                .code = l->frame_code,
+                                .mark = l->code_filename,
+                                .mark_size = mark_size(l),
+                                .tasks = i->tasks ? i->tasks + l->dict.keys : 0};
+    return true;
+}
+
+struct copied_memory {
+    const struct frame_copy *copy;
+    const struct cpython_memory *process;
+    size_t state_size, frame_size;
+    size_t next;  /* of the frames: mostly the next one is asked for */
+    bool ends;    /* where the copy ends: what is further out is not read from the process */
+};
+
+static const uint8_t *within(uint64_t start, const void *bytes, size_t size,
+                             const struct cpython_piece *piece)
+{
+    uint64_t at = piece->address - start;
+    return start && at <= size && piece->size <= size - at ? (const uint8_t *)bytes + at : NULL;
+}
+
+static const uint8_t *find_copied(struct copied_memory *m, const struct cpython_piece *piece)
+{
+    const struct frame_copy *k = m->copy;
+    size_t count = k->bytes / sizeof *k->frame;
+    const uint8_t *found = within(k->state_at, k->state, m->state_size, piece);
+    if (!found)
+        found = within(k->between_at, k->between, sizeof k->between, piece);
+    if (!found && k->tasks_at)
+        found = within(k->tasks_at, &k->tasks, sizeof k->tasks, piece);
+    if (!found && k->tasks_at)
+        found = within(k->tasks, k->table, sizeof k->table, piece);
+    for (size_t n = 0; n < count && !found; n++) {
+        size_t at = (m->next + n) % count;
+        found = within(k->frame[at].address, k->frame[at].bytes, m->frame_size, piece);
+        if (found)
+            m->next = at;
     }
-    return INTERPRETER_READ;
+    return found;
+}
+
+/* What was not copied (names, code, frames too far out) is read from the process. */
+static size_t read_copied(void *context, const struct cpython_piece *piece, size_t count)
+{
+    struct copied_memory *m = context;
+    for (size_t n = 0; n < count; n++) {
+        const uint8_t *found = find_copied(m, &piece[n]);
+        if (found)
+            memcpy(piece[n].to, found, piece[n].size);
+        else if ((m->ends && piece[n].address == m->copy->rest) ||
+                 m->process->read(m->process->ctx, &piece[n], 1) != 1)
+            return n;
+    }
+    return count;
+}
+
+/* Whether the state is still that thread's: its number may have been another's before. */
+static bool is_of(const struct interpreter *i, const struct cpython_thread *t,
+                  const struct frame_copy *k)
+{
+    uint64_t ident;
+    uint32_t at = i->py.layout.thread_ident;
+    memcpy(&ident, k->state + at, sizeof ident);
+    return t->state == k->state_at && at + sizeof ident <= layout_thread_size(&i->py.layout) &&
+           ident == t->ident;
+}
+
+enum interpreter_answer interpreter_walk_copy(struct interpreter *i, const struct frame_copy *copy,
+                                              struct interpreter_stack *out)
+{
+    const struct cpython_thread *t = thread_of(i, (pid_t)copy->tid);
+    struct copied_memory m = {.copy = copy,
+                              .process = &i->memory,
+                              .state_size = layout_thread_size(&i->py.layout),
+                              .frame_size = layout_frame_size(&i->py.layout)};
+    const struct cpython_memory memory = {.read = read_copied, .ctx = &m};
+    *out = (struct interpreter_stack){.frame = i->frame, .flags = i->flags};
+    if (!t || !is_of(i, t, copy))
+        return INTERPRETER_REJECTED;
+    /* Where the ring was full, or a page not there, the outer frames are where they were if it is
+     * not long ago. */
+    m.ends = copy->rest && clock_now() - copy->time > INTERPRETER_LATE;
+    enum interpreter_answer answer = walk(i, t, &memory, copy, out);
+    if (answer != INTERPRETER_REJECTED || m.ends || !copy->rest)
+        return answer;
+    m.ends = true;
+    return walk(i, t, &memory, copy, out);
 }
 
 struct naming {

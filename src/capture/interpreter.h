@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/frame_copies.h"
 #include "capture/module.h"
 #include "capture/python.h"
 #include "capture/space.h"
@@ -44,8 +45,16 @@ enum interpreter_answer {
     INTERPRETER_REJECTED, /* it moved on, or what was found cannot be */
 };
 
+#define INTERPRETER_LATE 50000000ull /* a stack read so many ns after its sample is another's */
+
 enum interpreter_answer interpreter_walk(struct interpreter *i, pid_t tid,
                                          struct interpreter_stack *out);
+
+/* How the kernel finds the thread's frames; false if it is not a thread of Python's. */
+bool interpreter_plan(struct interpreter *i, pid_t tid, struct frame_plan *plan);
+/* The same as interpreter_walk on what the kernel copied, and beyond its end on the process. */
+enum interpreter_answer interpreter_walk_copy(struct interpreter *i, const struct frame_copy *copy,
+                                              struct interpreter_stack *out);
 
 /* The interpreter loop. */
 void interpreter_loop(const struct interpreter *i, uint64_t *start, uint64_t *end);

@@ -1,12 +1,14 @@
 /* Modules of targets; see module.h. */
 #include "capture/module.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,7 +47,7 @@ static struct module *add(struct modules *all, enum code_kind kind, const char *
 
 void modules_init(struct modules *m, struct writer *writer)
 {
-    *m = (struct modules){.writer = writer, .cache = find_cache()};
+    *m = (struct modules){.writer = writer, .cache = find_cache(), .pack_fd = -1};
     m->kernel = add(m, CODE_KERNEL, "[kernel]", NULL, 0);
     m->unknown = add(m, CODE_UNKNOWN, "", NULL, 0);
 }
@@ -65,6 +67,10 @@ void modules_release(struct modules *m)
     }
     vector_release(&m->list);
     map_release(&m->index);
+    if (m->pack) {
+        munmap(m->pack, ROWS_PACK_BYTES);
+        close(m->pack_fd);
+    }
     free(m->cache);
 }
 
@@ -103,6 +109,37 @@ static int open_regular(const char *path, const uint8_t *build_id, size_t len)
         return fd;
     close(fd);
     return -1;
+}
+
+/* The rows of a file that no sample has led to yet. */
+static void share_file(struct modules *m, const char *path)
+{
+    uint8_t id[ROWS_BUILD_ID_MAX];
+    struct rows rows;
+    int fd = open_regular(path, NULL, 0);
+    int len = fd >= 0 ? rows_read_build_id(fd, id) : 0;
+    if (len > 0 && rows_open(fd, m->cache, &rows) == 0) {
+        rows_pack_add(m->pack, id, (size_t)len, &rows);
+        rows_release(&rows);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
+void modules_share(struct modules *m, const char *library)
+{
+    const void *const everywhere[] = {(const void *)(uintptr_t)getpid,
+                                      (const void *)getauxval(AT_BASE)};
+    if (!m->pack)
+        m->pack_fd = rows_pack_make(&m->pack);
+    if (m->pack_fd < 0 || !library)
+        return;
+    share_file(m, library);
+    for (size_t i = 0; i < sizeof everywhere / sizeof *everywhere; i++) {
+        Dl_info info;
+        if (dladdr(everywhere[i], &info) && info.dli_fname)
+            share_file(m, info.dli_fname);
+    }
 }
 
 static bool lives_elsewhere(pid_t pid)
@@ -243,6 +280,8 @@ const struct rows *module_rows(struct modules *all, struct module *m)
             rows_read_memory(vdso, VDSO_BYTES_MAX, &m->rows);
         else if (m->kind == CODE_ELF && m->fd >= 0)
             rows_open(m->fd, all->cache, &m->rows);
+        if (all->pack && m->build_id_len)
+            rows_pack_add(all->pack, m->build_id, m->build_id_len, &m->rows);
     }
     return m->rows.count ? &m->rows : NULL;
 }

@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "base/vector.h"
 #include "recording/writer.h"
-#include "unwind/rows.h"
+#include "unwind/pack.h"
 
 struct segment {
     uint64_t offset, vaddr, size;
@@ -37,7 +37,9 @@ struct module {
 
 struct modules {
     struct writer *writer;
-    char *cache; /* folder of compiled rows, NULL for none */
+    char *cache;            /* folder of compiled rows, NULL for none */
+    struct rows_pack *pack; /* what agents read, NULL for none */
+    int pack_fd;
     VECTOR(struct module *) list;
     struct map index;
     struct module *kernel, *unknown;
@@ -45,6 +47,10 @@ struct modules {
 
 void modules_init(struct modules *m, struct writer *writer);
 void modules_release(struct modules *m);
+
+/* From now on agents can have the rows that are used here; at once, unless it is NULL, those of
+ * `library` and of what every program has. Without memory for that they read their own. */
+void modules_share(struct modules *m, const char *library);
 
 /* The module behind a mapping [start, end) of `pid`: a file, the vdso, or code without a file. */
 struct module *modules_find(struct modules *m, pid_t pid, const char *path, uint64_t start,

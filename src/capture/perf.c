@@ -104,6 +104,11 @@ void perf_tell(struct perf *p, pid_t pid)
         tree_filter_tell(p->filter, pid);
 }
 
+struct frame_copies *perf_copies(struct perf *p)
+{
+    return p->filter ? tree_filter_copies(p->filter) : NULL;
+}
+
 struct commands *perf_commands(struct perf *p)
 {
     return p->filter ? tree_filter_commands(p->filter) : NULL;

@@ -54,6 +54,8 @@ void perf_mute(struct perf *p, pid_t pid, bool mute);
  * of anyway.
  */
 void perf_tell(struct perf *p, pid_t pid);
+/* Copies of Python's frames, where the kernel makes them, from the first call on; or NULL. */
+struct frame_copies *perf_copies(struct perf *p);
 /* What its programs are called with, or NULL; `p` keeps it. */
 struct commands *perf_commands(struct perf *p);
 /* Opens every event on a task (a thread) for each CPU. With `on_exec` they start when it calls

@@ -87,7 +87,13 @@ static void set_sampling(const struct perf *p, struct perf_event_attr *a)
         a->wakeup_watermark = (uint32_t)(p->ability.ring_bytes / 4);
 }
 
-/* The event that tells of forks, execs, mappings and exits. */
+/*
+ * The event that tells of forks, execs, mappings and exits. It and the counter that it leads are
+ * pinned, in one group, and opened on all CPUs before anything else. Where the kernel swaps the
+ * contexts of two threads, it swaps counts too, pair by pair of both lists, and looks only at one
+ * side whether it should: a child's list has pinned groups first and the others by CPU and kind, so
+ * in any other order the ns of the counter end up as page faults.
+ */
 static void make_task_attr(const struct perf *p, struct perf_event_attr *a, bool on_exec)
 {
     *a = (struct perf_event_attr){
@@ -100,6 +106,7 @@ static void make_task_attr(const struct perf *p, struct perf_event_attr *a, bool
     a->task = 1;
     a->build_id = p->ability.build_ids;
     a->context_switch = p->options.wall;
+    a->pinned = 1;
     a->wakeup_watermark = (uint32_t)(p->ability.task_ring_bytes / 4);
 }
 
@@ -172,6 +179,7 @@ static int open_task_event(struct perf *p, pid_t tid, int cpu, bool on_exec)
     }
 }
 
+/* Its descriptor, or -1. */
 static int add_task_event(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec)
 {
     int fd = open_task_event(p, tid, c->cpu, on_exec);
@@ -179,12 +187,12 @@ static int add_task_event(struct perf *p, struct perf_cpu *c, pid_t tid, bool on
         return -1;
     keep(p, fd, PERF_OF_TASKS);
     if (c->tasks_fd)
-        return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->tasks_fd);
+        return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->tasks_fd) ? -1 : fd;
     if (!open_ring(&c->tasks, fd, p->ability.task_ring_bytes / 4096, 2))
         return -1;
     c->tasks_fd = fd;
     *vector_push(&p->poll) = fd;
-    return 0;
+    return fd;
 }
 
 /*
@@ -192,7 +200,7 @@ static int add_task_event(struct perf *p, struct perf_cpu *c, pid_t tid, bool on
  * the thread ends on, into rings that are made for one writer each: a count may be overwritten. In
  * rings of their own they do no harm to other records.
  */
-static int add_counter(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec)
+static int add_counter(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec, int leader)
 {
     struct perf_event_attr a = {
         .size = sizeof a, .type = PERF_TYPE_SOFTWARE, .config = PERF_COUNT_SW_TASK_CLOCK};
@@ -200,7 +208,7 @@ static int add_counter(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_ex
     a.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU;
     a.exclude_kernel = !p->ability.kernel;
     a.inherit_stat = 1;
-    int fd = perf_event_open(&a, tid, c->cpu);
+    int fd = event_open(&a, tid, c->cpu, leader);
     if (fd < 0)
         return -1;
     keep(p, fd, PERF_OF_COUNTS);
@@ -272,7 +280,10 @@ static void choose_sizes(struct perf *p)
     p->ability.task_ring_bytes = (large ? TASK_RING_PAGES : TASK_RING_PAGES_SMALL) * 4096;
 }
 
-/* The clock of a CPU, kept to the tree: see tree_filter.h. */
+/*
+ * The clock of a CPU, kept to the tree: see tree_filter.h. Pinned, since the tasks' events are: the
+ * kernel would otherwise stop and start it at every switch from one task to another.
+ */
 static int open_clock(struct perf *p, struct perf_cpu *c, int event, bool now)
 {
     struct perf_event_attr a;
@@ -280,6 +291,7 @@ static int open_clock(struct perf *p, struct perf_cpu *c, int event, bool now)
     set_common(p, &a, false);
     a.inherit = a.inherit_thread = 0;
     a.disabled = !now;
+    a.pinned = 1;
     int fd = open_sampler(p, c, -1, &a);
     if (fd >= 0 && tree_filter_apply(p->filter, fd)) {
         close(fd);
@@ -343,14 +355,21 @@ static void make_switch_attr(struct perf_event_attr *a)
                                   .sample_period = 1};
 }
 
-static int add_on_cpu(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
+static int add_pinned(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
                       bool *unavailable, struct error *err)
 {
-    struct perf_event_attr a;
-    if (add_task_event(p, c, tid, on_exec))
+    int leader = add_task_event(p, c, tid, on_exec);
+    if (leader < 0)
         return explain(p, "dummy", err, unavailable);
-    if (add_counter(p, c, tid, on_exec))
+    if (add_counter(p, c, tid, on_exec, leader))
         return explain(p, "task-clock", err, unavailable);
+    return 0;
+}
+
+static int add_samplers(struct perf *p, struct perf_cpu *c, pid_t tid, bool on_exec,
+                        bool *unavailable, struct error *err)
+{
+    struct perf_event_attr a;
     for (size_t i = 0; i < p->options.events; i++) {
         if ((p->filter && (int)i == p->clock) || (int)i == perf_switches(p))
             continue;
@@ -371,10 +390,10 @@ int perf_add_task(struct perf *p, pid_t tid, bool on_exec, bool *unavailable, st
     *unavailable = false;
     if (!p->ability.stack_bytes)
         choose_sizes(p);
-    for (size_t i = 0; i < p->cpus.len; i++) {
-        int rc = add_on_cpu(p, &p->cpus.data[i], tid, on_exec, unavailable, err);
-        if (rc)
-            return rc;
-    }
-    return 0;
+    int rc = 0;
+    for (size_t i = 0; i < p->cpus.len && !rc; i++)
+        rc = add_pinned(p, &p->cpus.data[i], tid, on_exec, unavailable, err);
+    for (size_t i = 0; i < p->cpus.len && !rc; i++)
+        rc = add_samplers(p, &p->cpus.data[i], tid, on_exec, unavailable, err);
+    return rc;
 }

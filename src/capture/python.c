@@ -158,6 +158,11 @@ uint32_t python_frame_stamped(struct python_process *p, uint64_t address, uint64
     return frame_at(p, map_get(&p->by_end, address, stamp), instruction);
 }
 
+bool python_knows(const struct python_process *p, uint64_t address, uint64_t stamp)
+{
+    return map_get(&p->by_end, address, stamp) != NULL;
+}
+
 static bool is_eval(void *context, uint64_t address, size_t index)
 {
     const struct python_stack *k = context;
@@ -223,7 +228,7 @@ static size_t count_to_task(const struct python_stack *k, const struct cpython_m
 uint32_t python_stack_of(struct stacks *s, const struct space *space, const struct python_stack *k,
                          bool python_only)
 {
-    static struct cpython_mixed mixed[SEGMENT_DEPTH + SEGMENT_PYTHON_DEPTH];
+    static struct cpython_mixed mixed[STACK_DEPTH_MAX + SEGMENT_PYTHON_DEPTH];
     static struct cpython_frame frames[SEGMENT_PYTHON_DEPTH];
     const struct cpython_native native = {.address = k->address,
                                           .count = k->native,
@@ -234,7 +239,8 @@ uint32_t python_stack_of(struct stacks *s, const struct space *space, const stru
         frames[i] = (struct cpython_frame){.flags = k->flags[i]};
     size_t n = cpython_merge(&native, frames, k->python, k->python_whole, mixed,
                              sizeof mixed / sizeof *mixed);
-    uint32_t stack = stacks_root(s, k->native_whole || k->python_whole);
+    /* The interpreter's frames that stand for missing ones of Python's are not shown. */
+    uint32_t stack = stacks_root(s, k->python_whole || (k->native_whole && !k->python));
     n -= k->python_whole ? count_start(space, k, mixed, n) : 0;
     n = count_to_task(k, mixed, n);
     bool in_task = false;

@@ -71,6 +71,9 @@ uint32_t python_frame(struct python_process *p, const struct python_thread *t, u
 uint32_t python_frame_stamped(struct python_process *p, uint64_t address, uint64_t stamp,
                               int32_t instruction);
 
+/* Whether it is known what that code is. */
+bool python_knows(const struct python_process *p, uint64_t address, uint64_t stamp);
+
 /* The stack in the recording: Python frames in the place of the interpreter's loop, native ones
  * between them unless `python_only`. */
 uint32_t python_stack_of(struct stacks *s, const struct space *space, const struct python_stack *k,

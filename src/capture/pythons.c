@@ -17,7 +17,6 @@
 #include "cpython/cpython.h"
 
 #define MS 1000000ull
-#define LATE (50 * MS)   /* a stack read this long after its sample is another's */
 #define RETRY (MS / 2)   /* an interpreter may still be on its way into a process; twice as long */
 #define TRIES 14         /* each time, and not for ever */
 #define NAMES (250 * MS) /* how often threads are asked for their names, if there are new ones */
@@ -37,6 +36,7 @@ struct entry {
 /* What was read for a sample that is still in the ring. */
 struct snapshot {
     enum interpreter_answer answer;
+    bool copied; /* by the kernel, at the sample itself */
     bool late, whole, gil, for_gil;
     pid_t holder;
     uint64_t cpu;
@@ -49,11 +49,13 @@ struct snapshot {
 struct pythons {
     struct interpreter_modules modules;
     struct map by_pid;    /* -> struct entry */
+    struct map planned;   /* thread -> a sum of what the kernel was told of it */
     struct map snapshots; /* tid and time -> struct snapshot */
-    uint64_t read, rejected, late;
+    uint64_t copied, read, rejected, late;
     struct pauses pauses;
     uint64_t named;
-    size_t threads_named;
+    size_t threads_named,
+        threads_before; /* how many there were when names were asked, and before */
 };
 
 struct pythons *pythons_new(void)
@@ -86,6 +88,7 @@ void pythons_free(struct pythons *p)
             snapshot_free((struct snapshot *)(uintptr_t)p->snapshots.slots[i].value);
     pauses_release(&p->pauses);
     map_release(&p->by_pid);
+    map_release(&p->planned);
     map_release(&p->snapshots);
     interpreter_modules_release(&p->modules);
     free(p);
@@ -211,10 +214,14 @@ static uint64_t cpu_of(struct session *s, pid_t pid)
 
 uint64_t pythons_weigh(struct session *s, pid_t pid, uint64_t cpu, uint64_t period)
 {
-    const uint64_t *at = cpu ? map_get(&s->pythons->by_pid, (uint64_t)pid, 0) : NULL;
+    const uint64_t *at = map_get(&s->pythons->by_pid, (uint64_t)pid, 0);
     if (!at)
         return period;
     struct entry *e = (struct entry *)(uintptr_t)*at;
+    if (!cpu) { /* nobody interrupted it: the next that is begins anew */
+        e->charged = 0;
+        return period;
+    }
     if (!e->charged)
         e->charged = cpu > period ? cpu - period : 1;
     /* The count grows in steps of the kernel's tick: a fourth of the difference is made good. */
@@ -225,37 +232,103 @@ uint64_t pythons_weigh(struct session *s, pid_t pid, uint64_t cpu, uint64_t peri
     return (uint64_t)weight;
 }
 
-static void take_snapshot(struct session *s, struct interpreter *i, const struct perf_record *r,
-                          bool blocks, uint64_t now)
+/* From now on the kernel copies the thread's frames at each sample; NULL if it does not. */
+static struct frame_copies *plan(struct session *s, struct interpreter *i, pid_t tid,
+                                 struct frame_plan *plan)
 {
-    struct interpreter_stack own, holder = {0};
-    struct snapshot head = {.late = !blocks && now - r->time > LATE}; /* who blocks waits for us */
-    head.cpu = blocks ? 0 : cpu_of(s, r->pid);
-    if (blocks && s->options->waiting)
-        read_holder(i, r, &head, &holder);
-    size_t held = head.holder ? holder.count : 0;
-    uint32_t *kept = memory_array(held + 1, sizeof *kept); /* the next walk writes over it */
-    memcpy(kept, holder.frame ? holder.frame : kept, held * sizeof *kept);
-    head.answer = blocks || !s->options->pause
-                      ? interpreter_walk(i, r->tid, &own)
-                      : walk_paused(&s->pythons->pauses, i, r, &own, &head.paused);
-    size_t count = head.answer == INTERPRETER_READ ? own.count : 0;
+    if (s->options->gil || s->options->pause || !interpreter_plan(i, tid, plan))
+        return NULL;
+    struct frame_copies *copies = perf_copies(s->perf);
+    if (!copies)
+        return NULL;
+    uint64_t *known = map_put(&s->pythons->planned, (uint64_t)tid, 0, 0, NULL);
+    if (*known != plan->state + plan->tasks)
+        frame_copies_plan(copies, tid, plan);
+    *known = plan->state + plan->tasks;
+    return copies;
+}
+
+/* What the kernel copied for the sample, if it did. */
+static bool walk_copy(struct session *s, struct interpreter *i, const struct perf_record *r,
+                      struct snapshot *head, struct interpreter_stack *out)
+{
+    struct frame_plan how;
+    struct frame_copies *copies = plan(s, i, r->tid, &how);
+    struct frame_copy *copy = copies ? frame_copies_take(copies, r->tid, r->time) : NULL;
+    if (!copy)
+        return false;
+    head->answer = interpreter_walk_copy(i, copy, out);
+    head->cpu = copy->news || copy->tasks_at ? cpu_of(s, r->pid) : 0;
+    head->copied = true;
+    frame_copies_know(copies, copy, &how);
+    free(copy);
+    return true;
+}
+
+static void walk_now(struct session *s, struct interpreter *i, const struct perf_record *r,
+                     bool blocks, struct snapshot *head, struct interpreter_stack *out)
+{
+    head->late = !blocks && clock_now() - r->time > INTERPRETER_LATE; /* who blocks waits for us */
+    head->cpu = blocks ? 0 : cpu_of(s, r->pid);
+    head->answer = blocks || !s->options->pause
+                       ? interpreter_walk(i, r->tid, out)
+                       : walk_paused(&s->pythons->pauses, i, r, out, &head->paused);
+}
+
+bool pythons_expect(struct session *s, pid_t pid, pid_t tid)
+{
+    struct interpreter *i = interpreter_of(s, pid, clock_now(), false);
+    struct frame_plan how;
+    return i && plan(s, i, tid, &how);
+}
+
+static void keep_snapshot(struct session *s, const struct interpreter *i,
+                          const struct perf_record *r, const struct snapshot *head,
+                          const struct interpreter_stack *own, const uint32_t *holder)
+{
+    size_t count = head->answer == INTERPRETER_READ ? own->count : 0, held = head->holder_count;
     struct snapshot *made = memory_alloc(sizeof *made + (2 * count + held) * sizeof *made->words);
-    *made = head;
+    *made = *head;
     made->count = count;
-    made->holder_count = held;
-    made->whole = own.whole;
-    made->gil = own.gil;
+    made->whole = own->whole;
+    made->gil = own->gil;
     interpreter_loop(i, &made->loop, &made->loop_end);
-    memcpy(made->words, own.frame, count * sizeof *made->words);
-    memcpy(made->words + count, own.flags, count * sizeof *made->words);
-    memcpy(made->words + 2 * count, kept, held * sizeof *made->words);
-    free(kept);
+    memcpy(made->words, own->frame, count * sizeof *made->words);
+    memcpy(made->words + count, own->flags, count * sizeof *made->words);
+    if (held)
+        memcpy(made->words + 2 * count, holder, held * sizeof *made->words);
     bool added;
     uint64_t *at = map_put(&s->pythons->snapshots, (uint64_t)r->tid, r->time, 0, &added);
     if (!added)
         snapshot_free((struct snapshot *)(uintptr_t)*at);
     *at = (uint64_t)(uintptr_t)made;
+}
+
+static void take_snapshot(struct session *s, struct interpreter *i, const struct perf_record *r,
+                          bool blocks)
+{
+    struct interpreter_stack own, holder = {0};
+    struct snapshot head = {0};
+    if (blocks && s->options->waiting)
+        read_holder(i, r, &head, &holder);
+    head.holder_count = head.holder ? holder.count : 0;
+    uint32_t *kept =
+        memory_array(head.holder_count + 1, sizeof *kept); /* the next walk writes over it */
+    memcpy(kept, holder.frame ? holder.frame : kept, head.holder_count * sizeof *kept);
+    if (blocks || !walk_copy(s, i, r, &head, &own))
+        walk_now(s, i, r, blocks, &head, &own);
+    keep_snapshot(s, i, r, &head, &own, kept);
+    free(kept);
+}
+
+/* Of a sample that was thought to be the agent's when it came. */
+static void take_copy(struct session *s, const struct perf_record *r)
+{
+    struct interpreter *i = interpreter_of(s, r->pid, clock_now(), false);
+    struct interpreter_stack own;
+    struct snapshot head = {0};
+    if (i && walk_copy(s, i, r, &head, &own))
+        keep_snapshot(s, i, r, &head, &own, NULL);
 }
 
 static void on_news(void *context, const struct perf_record *r)
@@ -267,7 +340,7 @@ static void on_news(void *context, const struct perf_record *r)
     uint64_t now = clock_now();
     struct interpreter *i = interpreter_of(s, r->pid, now, false);
     if (i)
-        take_snapshot(s, i, r, event == PERF_EVENTS_MAX, now);
+        take_snapshot(s, i, r, event == PERF_EVENTS_MAX);
 }
 
 void pythons_scan(struct session *s)
@@ -348,7 +421,11 @@ static struct snapshot *snapshot_take(struct session *s, const struct perf_recor
         uint64_t now = clock_now();
         struct interpreter *i = interpreter_of(s, r->pid, now, true);
         if (i)
-            take_snapshot(s, i, r, true, now);
+            take_snapshot(s, i, r, true);
+        k = snapshot_of(p, r);
+    }
+    if (!blocks && !k && s->agents) {
+        take_copy(s, r);
         k = snapshot_of(p, r);
     }
     if (k)
@@ -361,6 +438,7 @@ static void account(struct pythons *p, const struct snapshot *k, bool good)
     if (k->answer == INTERPRETER_NONE)
         return;
     p->read++;
+    p->copied += k->copied;
     p->late += k->late;
     p->rejected += !k->late && !good;
 }
@@ -412,7 +490,9 @@ void pythons_tick(struct session *s, uint64_t now)
         (p->threads_named == s->tasks.all_threads && now - p->named < RENAMES))
         return;
     p->named = now;
-    p->threads_named = s->tasks.all_threads;
+    /* A new one may not have its name yet: all are asked twice. */
+    p->threads_named = p->threads_before;
+    p->threads_before = s->tasks.all_threads;
     VECTOR(pid_t) pids = {0};
     const struct map *m = &s->tasks.by_pid;
     for (size_t i = 0; m->len && i <= m->mask; i++)
@@ -447,14 +527,16 @@ void pythons_finish(struct session *s)
     if (p)
         note_pauses(s, &p->pauses);
     /* Where agents are, what they cannot see is little. */
-    if (!p || !p->read || (s->agents && !(p->rejected + p->late)))
+    if (!p || !p->read || (s->agents && !(p->copied + p->rejected + p->late)))
         return;
-    char note[240];
+    char note[300];
     snprintf(note, sizeof note,
-             "%llu Python stacks were read from outside, %s; %llu were rejected since the process "
-             "had moved on, %llu came too late: those samples show the interpreter's own frames",
+             "%llu Python stacks were read from outside, %s: %llu by the kernel at the sample "
+             "itself, the others right after; %llu were rejected since the process had moved on, "
+             "%llu came too late: those samples show the interpreter's own frames",
              (unsigned long long)p->read,
-             s->agents ? "where no agent could take them" : "with nothing put into the processes",
-             (unsigned long long)p->rejected, (unsigned long long)p->late);
+             s->agents ? "where no agent did" : "with nothing put into the processes",
+             (unsigned long long)p->copied, (unsigned long long)p->rejected,
+             (unsigned long long)p->late);
     writer_note(s->writer, NOTE_INFO, note);
 }

@@ -22,6 +22,8 @@ void pythons_free(struct pythons *p); /* NULL-safe */
 
 /* Reads the stacks that samples which have come since the last call ask for. */
 void pythons_scan(struct session *s);
+/* Has the kernel copy the frames of the thread at its samples; false if it cannot. */
+bool pythons_expect(struct session *s, pid_t pid, pid_t tid);
 /* Looks after the names of threads. */
 void pythons_tick(struct session *s, uint64_t now);
 /* The process has mapped a file. */
@@ -44,9 +46,9 @@ struct pythons_sample {
 uint32_t pythons_stack(struct session *s, struct thread *t, const struct perf_record *r,
                        bool blocks, struct pythons_sample *out);
 
-/* What a sample of a clock stands for that would be `period`. Whoever is read is often interrupted
- * for it: where others wait for the CPU it goes on later, is met more often than it runs, and only
- * the kernel's count of its time tells by how much. */
+/* What a sample of a clock stands for that would be `period`. Whoever is read at once (`cpu` is not
+ * 0 then) is often interrupted for it: where others wait for the CPU it goes on later, is met more
+ * often than it runs, and only the kernel's count of its time tells by how much. */
 uint64_t pythons_weigh(struct session *s, pid_t pid, uint64_t cpu, uint64_t period);
 
 void pythons_finish(struct session *s);

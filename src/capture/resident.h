@@ -1,7 +1,9 @@
 /*
  * Resident memory of every process of the tree over time, as the curve "rss" of each, and what it
- * has had of page faults and switches so far: read from /proc as often as was asked for, the latter
- * four times a second at most. Processes whose heap is recorded have the first already.
+ * has had of page faults and switches so far, all read from /proc. Unasked this begins with short
+ * gaps, so that a short run has curves too, and takes half a per cent of one CPU at most, however
+ * many processes there are. Resident memory is looked at as often as was asked for, if it was.
+ * Processes whose heap is recorded have that curve already.
  */
 #ifndef SONDE_RESIDENT_H
 #define SONDE_RESIDENT_H
@@ -11,7 +13,9 @@
 struct session;
 struct resident;
 
-/* `rate` looks a second. */
+#define RESIDENT_UNASKED UINT64_MAX
+
+/* `rate` looks a second, or RESIDENT_UNASKED. */
 struct resident *resident_new(uint64_t rate);
 void resident_free(struct resident *r); /* NULL-safe */
 

@@ -30,6 +30,8 @@
 #define SECOND 1000000000ull
 #define POLL_MS 50
 #define POLL_TRACE_MS 5 /* a ring of calls is full in some tens */
+#define POLL_YOUNG_MS 5 /* an interpreter that nobody told us of is found by looking */
+#define YOUNG (SECOND / 4)
 /* A record's time is taken before it is in the ring: younger ones may still be on their way. */
 #define HOLD_BACK (5 * 1000000ull)
 
@@ -119,6 +121,8 @@ static int attach_process(struct session *s, pid_t pid, struct error *err)
 {
     struct pids threads = {0};
     perf_add_process(s->perf, pid, false);
+    if (s->pythons && python_files_likely(pid))
+        perf_tell(s->perf, pid);
     s->tasks.commands = perf_commands(s->perf);
     errno = 0;
     proc_threads(pid, &threads);
@@ -280,6 +284,7 @@ static int start_command(struct session *s, struct error *err)
 /* Whatever has come, up to then. */
 static void collect_all(struct session *s, uint64_t until)
 {
+    s->seen = until;
     if (s->agents)
         inside_collect(s); /* first: what the agents take over, perf's records are not used for */
     if (s->perf)
@@ -301,8 +306,9 @@ static void reap_child(struct session *s)
         return;
     s->result->ended = true;
     collect_all(s, clock_now() - HOLD_BACK);
-    tasks_on_status(&s->tasks, s->child, s->result->status, (uint64_t)usage.ru_maxrss * 1024,
-                    clock_now());
+    /* With children that it waited for, it is the largest one's. */
+    uint64_t rss = s->tasks.all_processes == 1 ? (uint64_t)usage.ru_maxrss * 1024 : 0;
+    tasks_on_status(&s->tasks, s->child, s->result->status, rss, clock_now());
     tasks_on_cpu_seen(&s->tasks, s->child, cpu);
     s->child = 0;
     s->reaped = clock_now();
@@ -422,8 +428,8 @@ static bool is_over(const struct session *s, uint64_t now)
     const struct session_options *o = s->options;
     if (s->stop || (o->duration && now - s->start >= o->duration))
         return true;
-    /* What the command started last may still be on its way to us. */
-    if (s->child || (s->reaped && now - s->reaped < 2 * HOLD_BACK))
+    /* Until then word of what the command started last may still be on its way to us. */
+    if (s->child || s->seen < s->reaped)
         return false;
     if (s->agents && agents_processes(s->agents))
         return false;
@@ -437,14 +443,19 @@ static void wait_for_news(struct session *s, struct pollfd *fds, size_t n)
         timeout *= budget_pace(s->budget);
     if (s->options->timeout && timeout > 10)
         timeout = 10;
+    if (s->pythons && now - s->start < YOUNG && timeout > POLL_YOUNG_MS)
+        timeout = POLL_YOUNG_MS;
     if (s->options->duration) {
         uint64_t left = s->start + s->options->duration - now;
         if (left < timeout * 1000000)
             timeout = left / 1000000 + 1;
     }
     timeout = resident_wait(s->resident, now, timeout);
-    if (!s->child)
-        timeout = timeout > 5 ? 5 : timeout;
+    if (!s->child) {
+        uint64_t settled = s->reaped + HOLD_BACK;
+        uint64_t most = s->seen < s->reaped && settled > now ? (settled - now) / 1000000 + 1 : 5;
+        timeout = timeout > most ? most : timeout;
+    }
     poll(fds, n, (int)timeout);
 }
 
@@ -573,6 +584,7 @@ static int begin(struct session *s, struct error *err)
     for (size_t i = 0; i < o->attach_count && !o->no_python; i++)
         perf.prompt |= python_files_likely(o->attach[i]);
     s->pythons = perf.prompt ? pythons_new() : NULL;
+    perf.bell = s->pythons;
     s->perf = perf_new(&perf);
     declare_events(s);
     s->tasks.counters = perf_cpus(s->perf);

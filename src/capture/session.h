@@ -38,12 +38,13 @@ struct session_options {
     const struct agents_trace *trace; /* what to trace, or NULL */
     uint64_t trace_entries;           /* calls kept of a process; 0: all */
     uint64_t trace_min;               /* ns: shorter calls are in the sums alone */
-    uint64_t rss_rate;                /* looks at resident memory a second, 0 for none */
+    uint64_t rss_rate;                /* looks at memory a second, 0 for none; see resident.h */
     uint64_t duration;                /* ns, 0 for none */
     uint64_t timeout;                 /* ns after which the command is ended, 0 for never */
     double budget;                    /* % of the target's CPU time to keep to, 0 for none */
     bool no_symbols;
     bool no_python;      /* look at interpreters as at any program */
+    bool python_inside;  /* the agent samples them all the time */
     bool python_outside; /* read them from outside, unless agents are there for something else */
     bool pymalloc;  /* with the heap: each object of Python's, not only its allocator's arenas */
     bool gil;       /* only threads that hold their interpreter's lock */

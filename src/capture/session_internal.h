@@ -32,6 +32,7 @@ struct session {
     int signals;     /* signalfd */
     int exits;       /* see exits.h, or -1 */
     uint64_t reaped; /* when the command was, or 0 */
+    uint64_t seen;   /* what is older has been collected */
     uint64_t start, last_flush, last_progress, last_sweep;
     uint64_t lost, throttled;
     uint64_t target_extra;                   /* ns that the agents say they took */

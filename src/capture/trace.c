@@ -37,6 +37,7 @@ static void image_free(struct trace_image *m)
     for (size_t i = 0; i < m->slot.len; i++)
         thread_free(m->slot.data[i]);
     vector_release(&m->slot);
+    vector_release(&m->seen);
     vector_release(&m->functions);
     vector_release(&m->line_sets);
     trace_keep_release(&m->keep);
@@ -250,6 +251,34 @@ static void thread_end(struct trace_image *m, uint32_t slot, const struct trace_
     m->slot.data[slot] = NULL;
 }
 
+static uint32_t slots_used(const struct trace_image *m)
+{
+    const struct trace_header *h = (const struct trace_header *)m->base;
+    uint32_t used = __atomic_load_n(&h->slots_used, __ATOMIC_ACQUIRE);
+    return used > m->slots ? m->slots : used;
+}
+
+void traces_see(struct traces *t)
+{
+    for (size_t i = 0; i < t->images.len; i++) {
+        struct trace_image *m = t->images.data[i];
+        m->seen.len = 0;
+        if (!m->base)
+            continue;
+        uint32_t used = slots_used(m);
+        const struct trace_slot *slot = (const struct trace_slot *)(m->base + m->layout.slots);
+        for (uint32_t k = 0; k < used; k++)
+            *vector_push(&m->seen) = __atomic_load_n(&slot[k].head, __ATOMIC_ACQUIRE);
+    }
+}
+
+/* What was there when traces_see looked, of what is there between `tail` and `head`. */
+static uint64_t seen_of(const struct trace_image *m, uint32_t slot, uint64_t tail, uint64_t head)
+{
+    uint64_t seen = slot < m->seen.len ? m->seen.data[slot] : tail;
+    return seen < tail ? tail : seen < head ? seen : head;
+}
+
 static void slot_drain(struct trace_image *m, uint32_t slot, bool last)
 {
     struct trace_slot *shared = (struct trace_slot *)(uintptr_t)(m->base + m->layout.slots) + slot;
@@ -257,7 +286,7 @@ static void slot_drain(struct trace_image *m, uint32_t slot, bool last)
     uint32_t state = __atomic_load_n(&shared->state, __ATOMIC_ACQUIRE);
     if (state != SLOT_LIVE && state != SLOT_ENDED)
         return;
-    uint64_t head = __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE);
+    uint64_t head = __atomic_load_n(&shared->head, __ATOMIC_ACQUIRE), all = head;
     memcpy(&copy, shared, sizeof copy);
     trace_names_read(m); /* after `head`: words up to there have names by now */
     if (!m->slot.data[slot])
@@ -267,8 +296,10 @@ static void slot_drain(struct trace_image *m, uint32_t slot, bool last)
         m->damaged = true;
         t->tail = head;
     }
+    if (!last)
+        head = seen_of(m, slot, t->tail, head);
     words_read(m, t, slot, head);
-    if (!last && state != SLOT_ENDED)
+    if (!last && (state != SLOT_ENDED || head < all))
         return;
     thread_end(m, slot, &copy);
     if (!last)
@@ -277,9 +308,7 @@ static void slot_drain(struct trace_image *m, uint32_t slot, bool last)
 
 static void image_drain(struct trace_image *m, bool last)
 {
-    const struct trace_header *h = (const struct trace_header *)m->base;
-    uint32_t used = __atomic_load_n(&h->slots_used, __ATOMIC_ACQUIRE);
-    used = used > m->slots ? m->slots : used;
+    uint32_t used = slots_used(m);
     while (m->slot.len < used)
         *vector_push(&m->slot) = NULL;
     for (uint32_t i = 0; i < used; i++)

@@ -21,7 +21,9 @@ void traces_on_trace(struct traces *t, struct agents_process *p);
 void traces_on_process_end(struct traces *t, struct agents_process *p);
 
 bool traces_active(const struct traces *t); /* some process has handed a trace over */
-/* After each drain: what the rings hold. */
+/* What the next tick takes in. Agents' rings are read in between: what a word refers to, a mark to
+ * the stacks before it, was told before the word was written. */
+void traces_see(struct traces *t);
 void traces_tick(struct traces *t);
 /* After the last process: what there is to say. */
 void traces_finish(struct traces *t);

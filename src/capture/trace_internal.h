@@ -48,6 +48,7 @@ struct trace_image {
     VECTOR(struct trace_function) functions; /* by id */
     VECTOR(struct trace_lines) line_sets;
     VECTOR(struct trace_thread *) slot; /* open ones, by slot; else NULL */
+    VECTOR(uint64_t) seen;              /* how far a tick may read, by slot */
     struct trace_keep keep;
     uint64_t shortest; /* ns: shorter calls are not kept; 0: all are */
     bool damaged;

@@ -20,20 +20,16 @@ struct tree_filter {
     int tree;       /* map: process -> see commands.h */
     int missed;     /* map of one number */
     int pass, ring; /* programs for events; -1 for none */
+    int copier;     /* map of one program, or none: that of `copies` */
     int fork, free; /* tracepoints that keep the map; -1 for none */
     int rename;     /* the one that ends muting; -1: only an exec does */
     struct bpf_ring bell;
+    struct frame_copies *copies;
+    bool tried_copies;
     struct commands *commands;
 };
 
 #define BELL_BYTES 4096
-#define RING_LENGTH 8 /* instructions */
-/* A word into the bell, whose reader wakes when this interrupt is over and the sample is there. */
-#define RING(bell)                                                                                 \
-    STORE_VALUE(BPF_DW, BPF_REG_10, AT_VALUE, 1), MAP(BPF_REG_1, bell),                            \
-        PLACE(BPF_REG_2, AT_VALUE), SET(BPF_REG_3, 8), SET(BPF_REG_4, 0),                          \
-        CALL(BPF_FUNC_ringbuf_output)
-
 /* Says 1, take the sample, if the running process is in the tree and not muted. */
 static int load_pass(const struct tree_filter *f)
 {
@@ -45,12 +41,18 @@ static int load_pass(const struct tree_filter *f)
         END,
     };
     struct bpf_insn ringing[] = {
+        MOVE(BPF_REG_6, BPF_REG_1),
         FIND_CURRENT(f->tree),
         END_IF_NONE(BPF_REG_0),
-        LOAD(BPF_DW, BPF_REG_6, BPF_REG_0, 0),
-        SKIP_IF_AT_MOST(BPF_REG_6, TREE_SAMPLED, RING_LENGTH),
-        RING(f->bell.fd),
-        MOVE(BPF_REG_0, BPF_REG_6),
+        LOAD(BPF_DW, BPF_REG_7, BPF_REG_0, 0),
+        SKIP_IF_AT_MOST(BPF_REG_7, TREE_SAMPLED, 5 + BPF_RING_BELL_LENGTH),
+        /* The program that copies frames, once it is there: it does not come back. */
+        MOVE(BPF_REG_1, BPF_REG_6),
+        MAP(BPF_REG_2, f->copier),
+        SET(BPF_REG_3, 0),
+        CALL(BPF_FUNC_tail_call),
+        BPF_RING_BELL(f->bell.fd),
+        MOVE(BPF_REG_0, BPF_REG_7),
         RETURN,
         END,
     };
@@ -63,13 +65,12 @@ static int load_ring(const struct tree_filter *f)
 {
     struct bpf_insn code[] = {
         FIND_CURRENT(f->tree),
-        SKIP_IF_NONE(BPF_REG_0, RING_LENGTH + 2),
+        SKIP_IF_NONE(BPF_REG_0, BPF_RING_BELL_LENGTH + 2),
         LOAD(BPF_DW, BPF_REG_6, BPF_REG_0, 0),
-        OP(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, RING_LENGTH, TREE_SAMPLED),
-        RING(f->bell.fd),
+        OP(BPF_JMP | BPF_JEQ | BPF_K, BPF_REG_6, 0, BPF_RING_BELL_LENGTH, TREE_SAMPLED),
+        BPF_RING_BELL(f->bell.fd),
         SET(BPF_REG_0, 1),
         RETURN,
-        END,
     };
     return f->bell.fd < 0 ? -1 : bpf_load(BPF_PROG_TYPE_PERF_EVENT, code, sizeof code);
 }
@@ -176,6 +177,7 @@ static int open_all(struct tree_filter *f, bool follow, bool bell)
     f->missed = f->tree < 0 ? -1 : bpf_map(BPF_MAP_TYPE_ARRAY, 4, 8, 1, 0);
     if (bell && bpf_ring_open(&f->bell, BELL_BYTES))
         bpf_ring_release(&f->bell);
+    f->copier = f->bell.fd < 0 ? -1 : bpf_map(BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0);
     f->pass = f->missed < 0 ? -1 : load_pass(f);
     f->ring = load_ring(f);
     if (f->pass < 0 || btf_kernel_offsets(wanted))
@@ -199,7 +201,7 @@ struct tree_filter *tree_filter_new(bool follow, bool bell)
     if (!in_first_namespace())
         return NULL;
     struct tree_filter *f = memory_alloc(sizeof *f);
-    *f = (struct tree_filter){-1, -1, -1, -1, -1, -1, -1, {.fd = -1}, NULL};
+    *f = (struct tree_filter){-1, -1, -1, -1, -1, -1, -1, -1, {.fd = -1}, NULL, false, NULL};
     if (open_all(f, follow, bell) < 0) {
         tree_filter_free(f);
         return NULL;
@@ -255,6 +257,15 @@ void tree_filter_hush(struct tree_filter *f)
         bpf_ring_clear(&f->bell);
 }
 
+struct frame_copies *tree_filter_copies(struct tree_filter *f)
+{
+    if (f->tried_copies || f->copier < 0)
+        return f->copies;
+    f->tried_copies = true;
+    f->copies = frame_copies_new(f->bell.fd, f->copier);
+    return f->copies;
+}
+
 struct commands *tree_filter_commands(struct tree_filter *f)
 {
     return f->commands;
@@ -275,8 +286,9 @@ void tree_filter_free(struct tree_filter *f)
     if (!f)
         return;
     commands_free(f->commands);
+    frame_copies_free(f->copies);
     bpf_ring_release(&f->bell);
-    int fds[] = {f->fork, f->free, f->rename, f->pass, f->ring, f->missed, f->tree};
+    int fds[] = {f->fork, f->free, f->rename, f->pass, f->ring, f->copier, f->missed, f->tree};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);

@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "capture/commands.h"
+#include "capture/frame_copies.h"
 
 struct tree_filter;
 
@@ -34,6 +35,9 @@ int tree_filter_ring(const struct tree_filter *f, int event_fd);
 /* Readable once it has rung, until it is hushed; -1 without. */
 int tree_filter_bell(const struct tree_filter *f);
 void tree_filter_hush(struct tree_filter *f);
+/* Copies of Python's frames at samples of the clock, from the first call on; NULL if they cannot be
+ * had. `f` keeps them. */
+struct frame_copies *tree_filter_copies(struct tree_filter *f);
 /* What the tree's programs are called with, or NULL; `f` keeps it. */
 struct commands *tree_filter_commands(struct tree_filter *f);
 /* How many processes did not fit: they were not sampled. */

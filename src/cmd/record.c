@@ -92,8 +92,6 @@ static void show_progress(void *context, const struct session_progress *p)
     progress->shown = true;
 }
 
-#define RSS_RATE 2 /* looks a second, for the page's curves */
-
 static void say_result(const char *output, const struct session_result *r)
 {
     struct text t = TEXT_INIT;
@@ -133,6 +131,19 @@ struct looking {
     bool on;
 };
 
+/* The address, and for who sits elsewhere how it is reached from there. */
+static void say_address(const struct live_process *live, const char *bind)
+{
+    char host[256] = "";
+    const char *port = strrchr(live->address.data, ':');
+    int digits = port ? (int)strspn(port + 1, "0123456789") : 0;
+    fprintf(stderr, "sonde: live at %s\n", live->address.data);
+    if (bind || !digits || !getenv("SSH_CONNECTION") || gethostname(host, sizeof host - 1))
+        return;
+    fprintf(stderr, "sonde: from the machine that you sit at: ssh -L %.*s:127.0.0.1:%.*s %s\n",
+            digits, port + 1, digits, port + 1, host);
+}
+
 static int start_looking(struct looking *k, const struct record_options *o, const char *output,
                          struct error *err)
 {
@@ -153,7 +164,7 @@ static int start_looking(struct looking *k, const struct record_options *o, cons
     int rc = live_start(&k->options, &k->process, err);
     k->on = rc == 0;
     if (!rc && o->live)
-        fprintf(stderr, "sonde: live at %s\n", k->process.address.data);
+        say_address(&k->process, o->live_bind);
     return rc;
 }
 
@@ -196,7 +207,7 @@ int record(const struct record_options *o, struct session_options *session, cons
     session->waiting = o->waiting;
     session->no_native = !o->native;
     session->perf.no_kernel = !o->kernel;
-    session->rss_rate = o->rss_rate || !(o->live || o->html) ? o->rss_rate : RSS_RATE;
+    session->rss_rate = o->rss_rate;
     int rc = o->samples ? parse_events(&o->events, &session->perf, err) : 0;
     if (rc)
         return rc;

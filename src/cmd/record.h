@@ -2,6 +2,7 @@
 #ifndef SONDE_RECORD_COMMANDS_H
 #define SONDE_RECORD_COMMANDS_H
 
+#include "capture/resident.h"
 #include "capture/session.h"
 #include "cmd/option.h"
 
@@ -20,7 +21,7 @@ struct record_options {
 #define RECORD_DEFAULTS                                                                            \
     {                                                                                              \
         .rate = 499, .kernel = true, .symbols = true, .native = true, .samples = true,             \
-        .interval = 20000000000ull, .limit = 20                                                    \
+        .rss_rate = RESIDENT_UNASKED, .interval = 20000000000ull, .limit = 20                      \
     }
 
 #define RECORD_OPTIONS(type, at)                                                                   \
@@ -79,8 +80,9 @@ struct record_options {
          .placeholder = "HZ",                                                                      \
          .max = 1000,                                                                              \
          .group = "What to record",                                                                \
-         .help = "Resident memory of each process as a curve, looked at so many times a "          \
-                 "second. With --heap it is there in any case."},                                  \
+         .default_text = "often at first, then twice a second",                                    \
+         .help = "How often to look at each process's resident memory, page faults and switches, " \
+                 "for their curves; 0 for none. With --heap, memory is looked at in any case."},   \
         {"wall", 'w', OPTION_FLAG_AT(type, at.wall), .group = "What to record",                    \
          .help = "Blocked time as well, with the stack that blocks and its cause."},               \
         {"gil", 0, OPTION_FLAG_AT(type, at.gil), .group = "Python",                                \

@@ -181,6 +181,7 @@ static int run(struct invocation *inv)
     struct session_result result = {0};
     session.perf.threads_only = !o->follow;
     session.no_python = invocation_given(inv, "python") && !o->python;
+    session.python_inside = o->python;
     session.python_outside = !o->python && !launch_is_python(inv->argv[0]);
     session.heap = o->heap;
     session.heap_interval = o->heap_interval;

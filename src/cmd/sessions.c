@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "capture/proc.h"
 #include "capture/rendezvous.h"
 
 #define PATIENCE 3
+#define NAMED_MAX 5
 
 /* Is there such a process in what the session says of itself? */
 static bool records(pid_t session, long pid)
@@ -21,6 +24,40 @@ static bool records(pid_t session, long pid)
     text_release(&socket);
     text_release(&status);
     return found;
+}
+
+/* Those that have such a file, if any has. */
+static void keep_those_with(struct rendezvous_list *list, const char *name)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        struct text path = TEXT_INIT;
+        rendezvous_path(list->data[i], name, &path);
+        if (access(path.data, F_OK) == 0) {
+            pid_t one = list->data[i];
+            list->data[i] = list->data[kept];
+            list->data[kept++] = one;
+        }
+        text_release(&path);
+    }
+    if (kept)
+        list->len = kept;
+}
+
+/* "2932 (sonde run --live -- app), 3850 (…)" */
+static void name_all(const struct rendezvous_list *list, struct text *out)
+{
+    for (size_t i = 0; i < list->len && i < NAMED_MAX; i++) {
+        char command[64] = "";
+        text_format(out, "%s%d", i ? ", " : "", list->data[i]);
+        if (!proc_arguments(list->data[i], command, sizeof command))
+            continue;
+        text_add(out, " (");
+        text_add_printable(out, command);
+        text_add(out, ")");
+    }
+    if (list->len > NAMED_MAX)
+        text_format(out, " and %zu more", list->len - NAMED_MAX);
 }
 
 static pid_t choose(const struct rendezvous_list *list, const char *who, long pid,
@@ -44,9 +81,8 @@ static pid_t choose(const struct rendezvous_list *list, const char *who, long pi
                                 "no session runs here: start one with 'sonde run' or 'sonde "
                                 "attach'");
     struct text names = TEXT_INIT;
-    for (size_t i = 0; i < list->len && i < 20; i++)
-        text_format(&names, "%s%d", i ? ", " : "", list->data[i]);
-    error_set(err, FAULT_USAGE, "several sessions run here: name one of %s", names.data);
+    name_all(list, &names);
+    error_set(err, FAULT_USAGE, "several sessions run here, say which: %s", names.data);
     text_release(&names);
     return FAULT_USAGE;
 }
@@ -59,6 +95,8 @@ int sessions_find(const char *who, const char *name, struct text *path, struct e
     if (who && (*end || pid <= 0 || pid > INT32_MAX))
         return error_set(err, FAULT_USAGE, "'%s' is not the number of a session or a process", who);
     rendezvous_sessions(&list);
+    if (!who)
+        keep_those_with(&list, name);
     pid_t session = choose(&list, who, pid, err);
     vector_release(&list);
     if (session < 0)

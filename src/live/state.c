@@ -22,6 +22,7 @@ struct state {
     struct naming *naming; /* of the thread that is in state_name */
     struct page *page;
     struct document *document; /* of the present sequence, or NULL */
+    uint64_t recorded;         /* time of the last record */
     uint64_t advanced;
 };
 
@@ -80,11 +81,25 @@ static void advance_page(struct state *s, struct text *delta)
     s->document = NULL;
 }
 
+#define LATE 1500000000ull /* ns; what is recorded is here by then */
+
+/* Time goes by also while nothing is recorded. */
+static int read_on(struct state *s, bool last, struct error *err)
+{
+    struct profile *p = follow_profile(s->follow);
+    p->end = s->recorded;
+    int rc = follow_read(s->follow, last, err);
+    s->recorded = p->end;
+    if (!p->complete && !last && p->start && p->end + LATE < s->advanced)
+        p->end = s->advanced - LATE;
+    return rc;
+}
+
 int state_advance(struct state *s, bool last, struct text *delta, struct error *err)
 {
     pthread_mutex_lock(&s->lock);
     s->advanced = clock_now();
-    int rc = follow_read(s->follow, last, err);
+    int rc = read_on(s, last, err);
     if (rc > 0 || s->page)
         advance_page(s, delta);
     pthread_mutex_unlock(&s->lock);

@@ -54,33 +54,51 @@ static const char *const ways[] = {
     "vectorcall_method",
 };
 
+/* The agent's own, around each frame that is traced. */
+static const char *const agent_ways[] = {"on_eval",   "on_eval_old", "run_frame", "run_plain",
+                                         "run_apart", "run_chosen",  "eval_frame"};
+
 static bool matches(const char *name, const char *way)
 {
     size_t len = strlen(way);
     return way[len - 1] == '*' ? !strncmp(name, way, len - 1) : !strcmp(name, way);
 }
 
-bool interpreter_leads(const char *name)
+static bool is_one_of(const char *name, const char *const *list, size_t len)
 {
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (matches(name, ways[i]))
+    for (size_t i = 0; i < len; i++)
+        if (matches(name, list[i]))
             return true;
     return false;
 }
 
-static bool is_way(const struct profile *p, const struct profile_function *f)
+enum interpreter_way interpreter_way(const char *name, const char *module)
 {
-    return p->modules.data[f->module].kind == CODE_ELF &&
-           interpreter_leads(profile_text(p, f->name));
+    if (is_one_of(name, ways, sizeof ways / sizeof *ways))
+        return WAY_IN_PYTHON;
+    return !strcmp(module, "libsonde.so") &&
+                   is_one_of(name, agent_ways, sizeof agent_ways / sizeof *agent_ways)
+               ? WAY_ANYWHERE
+               : WAY_NONE;
+}
+
+static enum interpreter_way way_of(const struct profile *p, const struct profile_function *f)
+{
+    if (p->modules.data[f->module].kind != CODE_ELF)
+        return WAY_NONE;
+    return interpreter_way(profile_text(p, f->name), profile_module_name(p, f->module));
 }
 
 /* With all that was inlined into it. */
-static bool is_hidden(const struct profile *p, const bool *way, const struct profile_frame *f)
+static uint8_t way_of_frame(const struct profile *p, const uint8_t *way,
+                            const struct profile_frame *f)
 {
-    for (uint32_t i = 0; i < f->location_count; i++)
-        if (!way[p->locations.data[f->first_location + i].function])
-            return false;
-    return f->location_count > 0;
+    uint8_t least = f->location_count ? WAY_ANYWHERE : WAY_NONE;
+    for (uint32_t i = 0; i < f->location_count; i++) {
+        uint8_t one = way[p->locations.data[f->first_location + i].function];
+        least = one < least ? one : least;
+    }
+    return least;
 }
 
 static bool has_python(const struct profile *p)
@@ -95,14 +113,14 @@ void profile_hide_interpreter(struct profile *p)
 {
     if (!has_python(p))
         return;
-    bool *way = memory_array(p->functions.len + 1, sizeof *way);
-    bool *hidden = memory_array(p->frames.len + 1, sizeof *hidden);
+    uint8_t *way = memory_array(p->functions.len + 1, sizeof *way);
+    uint8_t *hidden = memory_array(p->frames.len + 1, sizeof *hidden);
     bool *inside = memory_array(p->stacks.len + 1, sizeof *inside); /* under a Python frame */
     uint32_t *shown = memory_array(p->stacks.len + 1, sizeof *shown);
     for (size_t i = 0; i < p->functions.len; i++)
-        way[i] = is_way(p, &p->functions.data[i]);
+        way[i] = (uint8_t)way_of(p, &p->functions.data[i]);
     for (size_t i = 0; i < p->frames.len; i++)
-        hidden[i] = is_hidden(p, way, &p->frames.data[i]);
+        hidden[i] = way_of_frame(p, way, &p->frames.data[i]);
     /* A parent comes before its children. */
     for (uint32_t i = 1; i < p->stacks.len; i++) {
         struct profile_stack *s = &p->stacks.data[i];
@@ -110,7 +128,7 @@ void profile_hide_interpreter(struct profile *p)
         bool under = inside[s->parent];
         inside[i] = under || p->modules.data[module].kind == CODE_PYTHON;
         s->parent = shown[s->parent];
-        shown[i] = under && hidden[s->frame] ? s->parent : i;
+        shown[i] = hidden[s->frame] > (under ? WAY_NONE : WAY_IN_PYTHON) ? s->parent : i;
     }
     free(way);
     free(hidden);

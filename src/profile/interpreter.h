@@ -12,7 +12,12 @@
  * such a function did itself stays with it. */
 void profile_hide_interpreter(struct profile *p);
 
-/* Is it, by its name, a function that only leads from one Python frame to the next? */
-bool interpreter_leads(const char *name);
+/* Does a function, by its name and its module's, only lead from one Python frame to the next? */
+enum interpreter_way {
+    WAY_NONE,
+    WAY_IN_PYTHON, /* under a Python frame; elsewhere it is part of what runs */
+    WAY_ANYWHERE,
+};
+enum interpreter_way interpreter_way(const char *name, const char *module);
 
 #endif

@@ -90,7 +90,9 @@ static unsigned role_of(const struct profile *p, const struct tree_symbol *s)
 {
     if (s->module >= p->modules.len || p->modules.data[s->module].kind != CODE_ELF)
         return 0;
-    return interpreter_leads(s->name) ? 1 : heap_is_allocator(s->name) ? 2 : 0;
+    if (interpreter_way(s->name, profile_module_name(p, s->module)))
+        return 1;
+    return heap_is_allocator(s->name) ? 2 : 0;
 }
 
 static void put_symbols(struct page *g, struct columns *c, size_t from)

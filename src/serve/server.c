@@ -134,8 +134,7 @@ static int open_listener(struct http_server *s, struct error *err)
         BACKLOG, (struct sockaddr *)&address, len);
     if (!s->listener)
         return error_errno(err, FAULT_SYSTEM, "cannot listen at %s port %u%s", s->options.bind,
-                           s->options.port,
-                           errno == EADDRINUSE ? " (choose another with --port)" : "");
+                           s->options.port, errno == EADDRINUSE ? " (choose another port)" : "");
     evconnlistener_set_error_cb(s->listener, on_accept_error);
     socklen_t size = sizeof address;
     getsockname(evconnlistener_get_fd(s->listener), (struct sockaddr *)&address, &size);

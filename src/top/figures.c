@@ -225,3 +225,12 @@ void figures_release(struct figures *f)
     vector_release(&f->stacks);
     arena_release(&f->arena);
 }
+
+void figures_add_counts(const struct figures *f, struct text *out)
+{
+    text_format(out, "%zu process%s  %zu thread%s  ", f->processes.len,
+                f->processes.len == 1 ? "" : "es", f->threads.len, f->threads.len == 1 ? "" : "s");
+    text_add_count(out, f->samples);
+    text_format(out, " sample%s  lost %llu", f->samples == 1 ? "" : "s",
+                (unsigned long long)f->lost);
+}

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"
+#include "base/text.h"
 #include "base/vector.h"
 
 struct figures_process {
@@ -68,5 +69,8 @@ struct figures {
 int figures_read(struct figures *f, const char *json, size_t len, const struct figures *before,
                  struct error *err);
 void figures_release(struct figures *f);
+
+/* "17 processes  17 threads  4,000 samples  lost 0" */
+void figures_add_counts(const struct figures *f, struct text *out);
 
 #endif

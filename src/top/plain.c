@@ -18,9 +18,8 @@ static void put_table(struct text *out, const struct figures *f, unsigned most, 
     struct panel_options o = {.recent = true, .filter = "", .width = width};
     struct panel processes = {0}, lower = {0}, heap = {0};
     text_format(out, "%.1f s  cpu %.1f%%  ", f->seconds, f->rate * 100);
-    text_format(out, "%zu processes  %zu threads  ", f->processes.len, f->threads.len);
-    text_add_count(out, f->samples);
-    text_format(out, " samples  lost %llu\n", (unsigned long long)f->lost);
+    figures_add_counts(f, out);
+    text_add_char(out, '\n');
     panel_processes(&processes, f, &o);
     put_rows(out, &processes, most);
     panel_lower(&lower, f, &o);

@@ -149,13 +149,9 @@ static void draw_top(struct screen *s)
 {
     const struct figures *f = &s->now;
     struct text t = TEXT_INIT;
-    text_format(&t, " sonde top  %.1f s  %zu process%s  %zu threads  ", f->seconds,
-                f->processes.len, f->processes.len == 1 ? "" : "es", f->threads.len);
-    text_add_count(&t, f->samples);
-    text_format(&t, " samples  lost %llu%s", (unsigned long long)f->lost,
-                s->paused ? "  PAUSED"
-                : s->over ? "  ENDED"
-                          : "");
+    text_format(&t, " sonde top  %.1f s  ", f->seconds);
+    figures_add_counts(f, &t);
+    text_add(&t, s->paused ? "  PAUSED" : s->over ? "  ENDED" : "");
     draw_line(0, t.data, A_REVERSE | (has_colors() ? COLOR_PAIR(COLOUR_HEAD) : 0));
     text_release(&t);
     draw_curves(s);

@@ -14,21 +14,26 @@ size_t rows_payload(const struct rows_layout *layout)
            layout->expr_size;
 }
 
+void rows_place(const void *data, const struct rows_layout *layout, struct rows *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->row = data;
+    out->wide = (const struct wide *)(out->row + layout->rows);
+    out->expr = (const uint8_t *)(out->wide + layout->wides);
+    out->count = layout->rows;
+    out->wide_count = layout->wides;
+    out->expr_size = layout->expr_size;
+}
+
 int rows_allocate(const struct rows_layout *layout, struct rows *out)
 {
     size_t size = rows_payload(layout);
     char *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data == MAP_FAILED)
         return -ENOMEM;
-    memset(out, 0, sizeof(*out));
+    rows_place(data, layout, out);
     out->mapping = data;
     out->mapping_size = size;
-    out->row = (const struct row *)data;
-    out->wide = (const struct wide *)(data + layout->rows * sizeof(struct row));
-    out->expr = (const uint8_t *)(out->wide + layout->wides);
-    out->count = layout->rows;
-    out->wide_count = layout->wides;
-    out->expr_size = layout->expr_size;
     return 0;
 }
 

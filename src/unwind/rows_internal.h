@@ -10,6 +10,8 @@ struct rows_layout {
 
 /* Bytes of rows, wides and expressions together: what follows the header of a cache file too. */
 size_t rows_payload(const struct rows_layout *layout);
+/* Points out at what lies at `data`; it is nobody's to release. */
+void rows_place(const void *data, const struct rows_layout *layout, struct rows *out);
 /* A zeroed, writable mapping with out's pointers and counts set. 0 or -ENOMEM. */
 int rows_allocate(const struct rows_layout *layout, struct rows *out);
 /* Whether every row, rule and expression is well formed, so that a search and a walk can rely on

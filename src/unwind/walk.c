@@ -206,15 +206,19 @@ static int step_wide(struct walk *w, const struct wide *wide)
 
 /*
  * No rows, and no frame pointer: perhaps a leaf written in assembler (codecs and numerical
- * libraries are full of them) that has pushed nothing. Believed only for the function that was
- * running, and if the word on top of the stack returns into code that has rows.
+ * libraries are full of them) that has pushed nothing, or one word, as a module's _init does.
+ * Believed only for the function that was running, and if the word on top of the stack returns
+ * into code that has rows; or the one above it, if the first is no address of code at all.
  */
 static int step_leaf(struct walk *w)
 {
     struct unwind_regs next = w->regs;
-    uint64_t sp = w->regs.value[UNWIND_SP];
-    if (!w->exact || !memory_word(w->memory, sp, &next.value[UNWIND_IP]) ||
-        !find_row(w, next.value[UNWIND_IP] - 1))
+    uint64_t sp = w->regs.value[UNWIND_SP], *ip = &next.value[UNWIND_IP];
+    if (!w->exact || !memory_word(w->memory, sp, ip))
+        return UNWIND_NO_ROWS;
+    if (!find_module(w, *ip - 1) && memory_word(w->memory, sp + 8, ip))
+        sp += 8;
+    if (!find_row(w, *ip - 1))
         return UNWIND_NO_ROWS;
     next.value[UNWIND_SP] = sp + 8;
     next.known &= UNWIND_CALLEE_SAVED | 1u << UNWIND_IP | 1u << UNWIND_SP;
@@ -249,6 +253,18 @@ static int step_frame_pointer(struct walk *w)
     return enter(w, &next, false);
 }
 
+/*
+ * The kernel clears all registers when it starts a program. So they are met in the first
+ * instructions of the dynamic linker, which have no rows.
+ */
+static bool is_entry(const struct walk *w)
+{
+    uint64_t any = 0;
+    for (unsigned reg = 0; reg < UNWIND_REGS; reg++)
+        any |= UNWIND_CALLEE_SAVED >> reg & 1 ? w->regs.value[reg] : 0;
+    return !w->steps && !any && !(UNWIND_CALLEE_SAVED & ~w->regs.known);
+}
+
 static int step(struct walk *w)
 {
     uint64_t ip = w->regs.value[UNWIND_IP];
@@ -261,8 +277,10 @@ static int step(struct walk *w)
         if (row && (row->kind != ROW_WIDE || !w->module.rows->wide[row->cfa_offset].signal))
             return UNWIND_COMPLETE;
     }
-    if (!row)
-        return step_frame_pointer(w);
+    if (!row) {
+        int reason = step_frame_pointer(w);
+        return reason == UNWIND_NO_ROWS && is_entry(w) ? UNWIND_COMPLETE : reason;
+    }
     if (row->kind == ROW_END)
         return UNWIND_COMPLETE;
     if (row->kind == ROW_WIDE)

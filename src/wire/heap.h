@@ -9,11 +9,7 @@
  *
  * Live blocks are found by address: 8 MB ranges (open-addressed keys; the slot of a key is also
  * the number of its page of regions), 128 regions of 64 KB in each, and for each region a table of
- * words in the blocks area, in lines of eight. One word is one block:
- *
- *     cell 24 | size 26 | big 1 | address within the region, / 8, 13
- *
- * With `big` set, `size` is an index into header.big.
+ * struct heap_line, eight blocks each, in the blocks area.
  *
  * What a cell held at the peak, in O(1): `epoch` of the header moves at each new peak; who changes
  * a cell whose epoch is another one first notes what it held (`held`). A cell of the header's epoch
@@ -28,7 +24,7 @@
 #include <stdint.h>
 
 #define HEAP_MAGIC 0x31706165686e6f73ull /* "sonheap1" */
-#define HEAP_VERSION 5
+#define HEAP_VERSION 6
 
 #define HEAP_DEPTH 512
 #define HEAP_PYTHON_DEPTH 256 /* Python frames of a stack, at most */
@@ -40,7 +36,7 @@
 #define HEAP_REGIONS (1u << (HEAP_RANGE_SHIFT - HEAP_REGION_SHIFT)) /* in a range */
 #define HEAP_CELLS_MAX (1u << 24)
 #define HEAP_BIG 4096u
-#define HEAP_SIZE_BITS 26
+#define HEAP_SIZE_BITS 24
 #define HEAP_SIZES 22 /* buckets of a cell's histogram; see heap_bucket */
 #define HEAP_CLASSES 16
 
@@ -168,6 +164,16 @@ struct heap_region {
     uint8_t stuck; /* how often in a row nobody got the lock */
 };
 
+/* Eight blocks. A key is the address within the region, / 8, + 1; 0 means that there is none, so it
+ * is written last and wiped first. Sizes of HEAP_BIG_FIRST and more are places in header.big. */
+struct heap_line {
+    uint16_t key[8];
+    uint32_t what[8]; /* cell << 8 | high byte of the size */
+    uint16_t size[8]; /* the rest of it */
+} __attribute__((aligned(64)));
+
+#define HEAP_BIG_FIRST ((1u << HEAP_SIZE_BITS) - HEAP_BIG)
+
 /* The whole tree's memory: one such page a session, made by the collector, mapped by every agent.
  *
  * `total` and `peak` are bytes << 16 | how many processes have left so far: one step takes a
@@ -225,10 +231,11 @@ static inline bool heap_layout(uint64_t memory, struct heap_layout *l)
 {
     if (memory < HEAP_MEMORY_MIN || memory > HEAP_MEMORY_MAX || memory % 4096)
         return false;
-    uint64_t cells = memory / 4 / sizeof(struct heap_cell);
+    /* A stack of Python's has some 150 frames and more, those of the interpreter among them. */
+    uint64_t cells = memory / 16 * 3 / sizeof(struct heap_cell);
     l->cell_count = cells < HEAP_CELLS_MAX ? (uint32_t)cells : HEAP_CELLS_MAX;
     l->stack_count = l->cell_count;
-    l->frame_words = memory / 8 / 8 & ~511ull;
+    l->frame_words = memory / 16 * 5 / 8 & ~511ull;
     if (l->frame_words > (uint64_t)UINT32_MAX * 4)
         l->frame_words = (uint64_t)UINT32_MAX * 4 & ~511ull;
     l->block_bytes = memory / 16 * 7 & ~4095ull;

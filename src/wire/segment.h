@@ -89,6 +89,7 @@ struct segment_header {
     int32_t python_fault;                  /* why one that is there cannot be read, or 0 */
     uint32_t python_lines;                 /* enum cpython_lines: of the tables in SEGMENT_CODE */
     uint32_t wanted;                       /* the collector's: another interval, µs; 0: as asked */
+    uint32_t handed;                       /* the collector's: the kernel samples from now on */
     uint64_t python_eval, python_eval_end; /* the interpreter loop */
     uint32_t exe_len;
     char comm[16];

@@ -8,11 +8,13 @@
 
 #include <stdint.h>
 
-#define SESSION_ADDRESS "SONDE_SESSION"   /* "@name" (abstract) or a path; without it: inert */
-#define SESSION_RATE "SONDE_SESSION_RATE" /* samples a second of CPU time, 0: none */
-#define SESSION_RING "SONDE_SESSION_RING" /* bytes of a thread's ring, a power of two */
-#define SESSION_ROWS "SONDE_SESSION_ROWS" /* folder of compiled unwind rows */
-#define SESSION_ONLY "SONDE_SESSION_ONLY" /* "python": other processes are left alone */
+#define SESSION_ADDRESS "SONDE_SESSION"       /* "@name" (abstract) or a path; without it: inert */
+#define SESSION_RATE "SONDE_SESSION_RATE"     /* samples a second of CPU time, 0: none */
+#define SESSION_RING "SONDE_SESSION_RING"     /* bytes of a thread's ring, a power of two */
+#define SESSION_ROWS "SONDE_SESSION_ROWS"     /* folder of compiled unwind rows */
+#define SESSION_PACK "SONDE_SESSION_PACK"     /* a file to map: struct rows_pack */
+#define SESSION_ONLY "SONDE_SESSION_ONLY"     /* "python": other processes are left alone */
+#define SESSION_SINGLE "SONDE_SESSION_SINGLE" /* set: children that are forked are left alone */
 #define SESSION_FILTERS                                                                            \
     "SONDE_SESSION_FILTERS" /* seccomp filters that the collector lives under                      \
                              */

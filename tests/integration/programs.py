@@ -45,6 +45,7 @@ FAULTS = [
     program("blocked", 50000),
     program("eintr", 30),
     program("owed"),
+    program("both"),
     program("manythreads", 2000),
     program("tlsdtor", 400),
     program("churn", "@answer.so", 500),

@@ -60,6 +60,7 @@ def everywhere(sonde_path, tmp_path_factory):
     """everywhere(text, options)[python] -> the recording of a program that mostly waits, made by all
     interpreters at the same time."""
     made = {}
+    tmp_path_factory.getbasetemp()  # which threads do not make one by one
 
     def record(path, text, options):
         folder = tmp_path_factory.mktemp(name_of(path))
@@ -113,8 +114,8 @@ int main(void)
     setenv("PYTHONHOME", HOME, 1);
     Py_Initialize();
     PyRun_SimpleString("def spin(n):\n    t = 0\n    for i in range(n):\n        t += i & 7\n    return t\n"
-                       "def inside():\n    for _ in range(30):\n        spin(20000)\n"
-                       "def from_c():\n    for _ in range(30):\n        spin(20000)\n");
+                       "def inside():\n    for _ in range(30):\n        spin(100000)\n"
+                       "def from_c():\n    for _ in range(30):\n        spin(100000)\n");
     PyRun_SimpleString("inside()");
     PyThreadState *main_thread = PyEval_SaveThread();
     pthread_t thread;

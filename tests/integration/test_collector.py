@@ -240,3 +240,35 @@ def test_c9_secrets(sonde, environment, target, tmp_path):
                   sonde("export", "-f", "folded", path).stdout]
     for text in everything:
         assert secret not in text and "PASSWORD" not in text
+
+
+FAULTS = """
+import mmap, resource, threading, time
+end = time.monotonic() + 2
+def touch():
+    while time.monotonic() < end:
+        with mmap.mmap(-1, 1 << 20) as block:
+            for at in range(0, 1 << 20, 4096):
+                block[at] = 1
+        time.sleep(0.02)
+def work():
+    while time.monotonic() < end:
+        sum(range(20000))
+        time.sleep(0.002)
+threads = [threading.Thread(target=f) for f in (touch, work, work, work, work)]
+for t in threads: t.start()
+for t in threads: t.join()
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_minflt + used.ru_majflt, used.ru_nvcsw + used.ru_nivcsw)
+"""
+
+
+def test_counts_of_threads_that_take_turns(sonde, recording, tmp_path):
+    """The kernel swaps the counts of threads that follow each other on a CPU: like with like."""
+    path = tmp_path / "r.sonde"
+    made = sonde("run", "-q", "-e", "page-faults,context-switches", "-o", path, "--",
+                 "/usr/bin/python3", "-c", FAULTS)
+    assert made.status == 0, made
+    for event, true in zip(("page-faults", "context-switches"), map(int, made.stdout.split())):
+        totals = recording(path).report("--event", event).facts("totals")
+        assert totals["value"] == pytest.approx(true, rel=0.05), event

@@ -153,8 +153,8 @@ def assert_stopped_by(made, alone, reason):
 
 
 def test_t27_disk_full(harness, small_disk, recording):
-    disk = small_disk(8192)
-    run_of = harness("steady", 600000, options=FAST)
+    disk = small_disk(20480)
+    run_of = harness("steady", 2500000, options=FAST)
     alone = run_of.alone()
     run_of.path = disk / "full.sonde"
     made = run_of.record().made
@@ -191,9 +191,10 @@ def limited(kind, value):
 
 
 def test_t28_file_size(harness, recording):
-    """The limit is the target's too, which writes nothing: sonde alone meets it."""
-    run_of = harness("steady", 600000, options=FAST,
-                     preexec_fn=limited(resource.RLIMIT_FSIZE, 8192))
+    """The limit is the target's too, which writes nothing: sonde alone meets it, after a second that it
+    has written."""
+    run_of = harness("steady", 2500000, options=FAST,
+                     preexec_fn=limited(resource.RLIMIT_FSIZE, 20480))
     made = run_of.record().made
     assert_stopped_by(made, run_of.alone(), "File too large")
     assert recording(run_of.path).report().facts("run")["complete"] == "no"

@@ -295,6 +295,19 @@ def test_leaks_have_names(sonde, target, tmp_path):
     assert not r.losses
 
 
+@pytest.mark.parametrize("size", [0, 1, 4096, None])
+def test_the_collectors_files_are_others(sonde, target, tmp_path, size):
+    """In another namespace the paths of what the collector shares lead anywhere, or nowhere."""
+    other = tmp_path / "other"
+    if size is not None:
+        other.write_bytes(b"x" * size)
+    r = Recorded(sonde, tmp_path, ["env", f"SONDE_SESSION_PACK={other}",
+                                   f"SONDE_SESSION_HEAP_TREE={other}", target("heap"), "simple"])
+    assert r.within("heap:allocated", "site_malloc") == 300350
+    assert r.within("heap:live", "site_leak") == 640
+    assert size is None or other.read_bytes() == b"x" * size
+
+
 def test_the_recorded_tree(sonde, target, tmp_path):
     r = Recorded(sonde, tmp_path, [target("heap"), "tree"])
     assert abs(int(r.meta["heap_tree_peak"]) - 45 * MIB) < 0.01 * 45 * MIB

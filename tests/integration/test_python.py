@@ -1,6 +1,10 @@
 """Python under `sonde run`: its functions, files and lines in the place of the interpreter's, native
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
+import os
+import signal
+import time
+
 import pytest
 
 from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
@@ -129,29 +133,109 @@ def test_no_python(harness, some_python, script):
     assert not report.share("spin") and report.facts("totals")["samples"]
 
 
+DEEP = """
+    import sys, threading, time
+
+    def deep(n):
+        if n:
+            return deep(n - 1)
+        while time.process_time() < {seconds}:
+            spin(20000)
+
+    def run():
+        deep({depth})
+
+    sys.setrecursionlimit(20000)
+    threading.stack_size(512 << 20)
+    t = threading.Thread(target=run)
+    t.start()
+    t.join()
+    """
+
+
+def deep_stacks(recording):
+    """Calls of `deep` in each stack at its bottom: of those that are whole, and of those marked as cut."""
+    seen = [(frames.count("deep"), "[cut]" in frames) for frames, _ in folded(recording) if "spin" in frames]
+    return [count for count, cut in seen if not cut], [count for count, cut in seen if cut]
+
+
 @pytest.mark.parametrize("depth", [900, 3000])
 def test_recursion(harness, some_python, script, depth):
-    app = script(f"""
-        import sys, threading
-
-        def deep(n):
-            return deep(n - 1) if n else spin(2000000)
-
-        def run():
-            deep({depth})
-
-        sys.setrecursionlimit(20000)
-        threading.stack_size(512 << 20)
-        t = threading.Thread(target=run)
-        t.start()
-        t.join()
-        """)
+    """Long enough for the agent to see some of it, and then the kernel."""
+    app = script(DEEP.format(depth=depth, seconds=1.6))
     recording = harness(some_python, app, options=["--rate", "499"]).record()
     assert recording.made.status == 0, recording.made
     said = recording.report().profiler
     assert said["lost"] <= 0.25 * said["generated"], "on the way down each sample is a long one"
-    deep = [frames.count("deep") for frames, _ in folded(recording) if "spin" in frames]
-    assert deep and min(deep) == max(deep) == depth + 1, deep
+    whole, cut = deep_stacks(recording)
+    assert whole and set(whole) == {depth + 1}, whole
+    assert said["stacks_cut"] <= 0.1 * said["stacks"] and len(cut) <= said["stacks_cut"], cut
+
+
+def test_deep_stacks_that_are_read_late(started, sonde_path, recording, some_python, script, tmp_path):
+    """Where the ring of copies is full before anybody reads it, a stack is whole or says that it is not."""
+    app, path = script(DEEP.format(depth=3000, seconds=2.5)), tmp_path / "late.sonde"
+    collector = started([sonde_path, "run", "--rate", "997", "-o", path, "--", some_python, app])
+    while collector.poll() is None:
+        collector.send_signal(signal.SIGSTOP)
+        time.sleep(0.04)
+        collector.send_signal(signal.SIGCONT)
+        time.sleep(0.04)
+    assert collector.communicate()[1] is not None and collector.returncode == 0
+    whole, cut = deep_stacks(recording(path))
+    assert whole and set(whole) == {3001}, whole
+    assert len(cut) <= recording(path).report().profiler["stacks_cut"], cut
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
+def test_settled_processes_have_no_signals(harness, python, script):
+    """After a second the kernel samples: threads from before and after, quick ones and a
+    fork's child have the time that they took, whoever sampled them."""
+    app = script("""
+        import os, threading, time, warnings
+        warnings.simplefilter("ignore")  # of a fork with threads, by the process's number
+
+        def early():
+            for _ in range(40):
+                spin(150000)
+                time.sleep(0.05)
+
+        def late():
+            for _ in range(20):
+                spin(150000)
+                time.sleep(0.002)
+
+        def quick():
+            spin(200000)
+
+        def child():
+            spin(3000000)
+            os._exit(3)
+
+        first = threading.Thread(target=early)
+        first.start()
+        time.sleep(1.5)
+        second = threading.Thread(target=late)
+        second.start()
+        for _ in range(30):
+            third = threading.Thread(target=quick)
+            third.start()
+            third.join()
+        pid = os.fork() or child()
+        first.join()
+        second.join()
+        print(os.waitpid(pid, 0)[1] >> 8)
+        """)
+    run = harness(python, app, options=["--rate", "1997"])
+    report = run.check()
+    check_quiet(report)
+    told = [note for note in report.notes if "by the kernel at the sample itself" in note]
+    assert told and int(told[0].split()[0]) > 0.5 * report.profiler["generated"], report.notes
+    whole = sum(report.share(name) for name in ("early", "late", "quick", "child"))
+    assert whole > 80, report.answer
+    for name, share in [("early", 6 / 18), ("late", 3 / 18), ("quick", 6 / 18), ("child", 3 / 18)]:
+        assert abs(report.share(name) / whole - share) < 0.1, (name, report.share(name), whole)
 
 
 def test_threads(harness, python, script):

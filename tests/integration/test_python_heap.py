@@ -78,6 +78,26 @@ def test_who_keeps_what(harness, some_python, script):
                         for frames in ways), ways
 
 
+def test_many_deep_stacks(harness, some_python, script):
+    """As imports of many modules have them: none goes without its stack."""
+    app = script("""
+        def down(depth, way):
+            if depth == 0:
+                bytearray(1000)
+            elif way & 1:
+                down(depth - 1, way >> 1)
+            else:
+                down(depth - 1, way >> 1)
+
+
+        import sys
+        for way in range(24000):
+            down(100 if sys.version_info >= (3, 11) else 50, way)  # each of C's frames, too, before
+        """)
+    report = harness(some_python, app, options=["--heap"]).check()
+    assert not any("allocating stacks" in note for note in report.notes), report.notes
+
+
 def test_arenas(harness, some_python, script):
     app = script("""
         def objects():

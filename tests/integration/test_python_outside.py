@@ -1,9 +1,15 @@
 """Python somewhere in a tree that another program began: without any option its functions are seen,
 read from outside, and nothing of that shows in the programs."""
 
+import contextlib
+import os
+import re
+import subprocess
+import sys
+
 import pytest
 
-from pythons import FOUND, embedded, folded, held, script, slept, some_python
+from pythons import FOUND, embedded, folded, held, minor, python, script, slept, some_python
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
@@ -70,6 +76,79 @@ def test_every_interpreter_of_a_tree(harness, script):
         known = counts["sixty"] + counts["forty"]
         assert counts["rounds"] > 0.7 * counts["<module>"] and known > 0.95 * counts["rounds"], row
         assert abs(100 * counts["sixty"] / known - 60) < 12, (row, counts["sixty"], known)
+
+
+@contextlib.contextmanager
+def load():
+    """Every CPU is wanted by somebody else as well."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+def read_from_outside(report):
+    """(stacks, of them copied by the kernel, rejected)"""
+    told = re.compile(r"(\d+) Python stacks were read.*: (\d+) by the kernel at the sample itself.*; (\d+) were rejected")
+    return next(tuple(map(int, found.groups())) for found in map(told.search, report.notes) if found)
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
+def test_frames_of_the_very_instant(harness, python, script):
+    """Calls are over within a microsecond, and whoever reads them comes late: only a copy that was
+    made at the sample can have the function that ran then."""
+    app = script("""
+        def leaf(n):
+            return n + 1
+
+        def left(n):
+            return leaf(n) + leaf(n)
+
+        def right(n):
+            return leaf(leaf(n))
+
+        def rounds():
+            for i in range(2000000):
+                left(i)
+                right(i)
+
+        rounds()
+        """)
+    with load():
+        recording = harness("/bin/sh", "-c", f"{python} {app}; true", options=["--rate", "1997"]).record()
+    stacks, copied, rejected = read_from_outside(recording.report())
+    assert copied > 0.9 * stacks and rejected < 0.02 * stacks + 10, (stacks, copied, rejected)
+    for frames, _ in folded(recording):
+        if "leaf" in frames:
+            assert frames[frames.index("leaf") - 2] == "rounds", frames
+            assert frames[frames.index("leaf") - 1] in ("left", "right"), frames
+    counts = shares(folded(recording))
+    assert min(counts["leaf"], counts["left"], counts["right"]) > 100, counts
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
+@pytest.mark.parametrize("depth", [150, 900, 3000])
+def test_deep_frames_are_copied_whole(harness, some_python, script, depth):
+    if minor(some_python) < 11:
+        depth = min(depth, 900)  # each frame has one of C: more are a megabyte of stack a sample
+    app = script(f"""
+        import sys, threading
+
+        def deep(n):
+            return deep(n - 1) if n else spin(12000000)
+
+        sys.setrecursionlimit(20000)
+        threading.stack_size(512 << 20)
+        t = threading.Thread(target=deep, args=({depth},))
+        t.start()
+        t.join()
+        """)
+    recording = harness("/bin/sh", "-c", f"{some_python} {app}; true", options=["--rate", "499"]).record()
+    stacks, copied, _ = read_from_outside(recording.report())
+    deep = [frames.count("deep") for frames, _ in folded(recording) if "spin" in frames]
+    assert copied > 0.8 * stacks - 10 and deep and min(deep) == max(deep) == depth + 1, (stacks, copied, deep)
 
 
 def test_short_lives(harness, some_python, script):

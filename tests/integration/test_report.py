@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import subprocess
 
 import pytest
@@ -122,14 +123,12 @@ def test_the_first_screen_fits(sonde, recording):
     assert "\033" not in "".join(lines)
 
 
-def test_commands_that_it_suggests_work(sonde, sonde_path, environment, recording):
+def test_commands_that_it_suggests_work(sonde, sonde_path, environment, recording, tmp_path):
     lines = sonde("report", recording).stdout.partition("\nNext\n")[2].splitlines()
     assert len(lines) >= 3
     for line in lines:
-        command = line.split("   ")[0].strip() if "'" not in line else line.strip()
-        if not command.startswith("sonde report"):
-            continue
-        done = subprocess.run(["sh", "-c", command], env={
+        command = re.split(r"\s{2,}", line.strip())[0] if "'" not in line else line.strip()
+        done = subprocess.run(["sh", "-c", command], cwd=tmp_path, env={
             **environment, "PATH": f"{sonde_path.parent}:{os.environ['PATH']}"},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert done.returncode == 0, (command, done.stderr)

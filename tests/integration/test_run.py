@@ -225,3 +225,63 @@ def test_progress_on_a_terminal(sonde_path, environment, target, tmp_path):
     assert "1 process, 1 thread" in seen and "samples" in seen, seen
     left = seen.rpartition("\033[K")[2]  # what stays when the line is cleared for the last time
     assert left.startswith("sonde: ") and "1 process, 1 thread" not in left, seen
+
+
+CROWD = """
+import os, time
+children = []
+for _ in range(90):
+    child = os.fork()
+    if not child:
+        for _ in range(400):
+            time.sleep(0.01)
+        os._exit(0)
+    children.append(child)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+
+def curves_of(sonde, path):
+    """{name: [highest of each process]}"""
+    found = {}
+    for one in sonde("export", "--format", "json", path, "-o", "-").json["series"]:
+        found.setdefault(one["name"], []).append(max(value for _, value in one["points"]))
+    return found
+
+
+def test_curves_are_there_unasked(sonde, tmp_path):
+    """Memory, faults and switches of a run that says nothing of them, and none if told so."""
+    path = tmp_path / "r.sonde"
+    program = "import time; block = bytearray(48 << 20); [time.sleep(0.01) for _ in range(100)]"
+
+    def run(*options):
+        made = sonde("run", "-q", "-f", "-o", path, *options, "--", "/usr/bin/python3", "-c", program)
+        assert made.status == 0, made
+        return curves_of(sonde, path)
+    assert run("--rss-rate", "0") == {}
+    found = run()
+    assert {name: len(of) for name, of in found.items()} == {"rss": 1, "page faults": 1, "switches": 1}
+    assert 48 << 20 < found["rss"][0] < 80 << 20
+    assert found["page faults"][0] > 500 and found["switches"][0] > 50
+
+
+def test_curves_of_a_crowd(sonde, tmp_path):
+    """However many processes there are, each is looked at in its turn."""
+    path = tmp_path / "r.sonde"
+    made = sonde("run", "-q", "-o", path, "--", "/usr/bin/python3", "-c", CROWD)
+    assert made.status == 0, made
+    found = curves_of(sonde, path)
+    assert {name: len(of) for name, of in found.items()} == {"rss": 91, "page faults": 91, "switches": 91}
+
+
+def test_memory_of_a_child_is_not_its_parents(sonde, recording, tmp_path):
+    """What the kernel says of a process that has waited for others is of the largest of them."""
+    path = tmp_path / "r.sonde"
+    child = "import time; block = bytearray(100 << 20); time.sleep(0.5)"
+    made = sonde("run", "-q", "-o", path, "--", "sh", "-c", f"/usr/bin/python3 -c '{child}'; true")
+    assert made.status == 0, made
+    shell, python = recording(path).report("--processes").rows("processes")
+    assert not shell.get("max_rss"), shell
+    highest = sorted(curves_of(sonde, path)["rss"])
+    assert highest[0] < 20 << 20 and highest[1] > 100 << 20

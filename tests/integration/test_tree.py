@@ -66,9 +66,8 @@ def test_grandchildren_have_the_right_parents(harness):
     assert sleeps == [["sh"], ["sh", "sh"]]
 
 
+HEADERS = "#include <stdio.h>\n#include <string.h>\n"
 FUNCTION = """
-#include <stdio.h>
-#include <string.h>
 int function_{n}(const char *text)
 {{
     char buffer[100];
@@ -80,10 +79,11 @@ int function_{n}(const char *text)
 
 @pytest.fixture
 def project(tmp_path):
-    """A program of eight files and a Makefile."""
+    """A program of eight files, each of which takes a compiler a while, and a Makefile."""
     names = [f"part{n}" for n in range(8)]
     for n, name in enumerate(names):
-        (tmp_path / f"{name}.c").write_text(FUNCTION.format(n=n))
+        functions = "".join(FUNCTION.format(n=n + 8 * k) for k in range(60))
+        (tmp_path / f"{name}.c").write_text(HEADERS + functions)
     (tmp_path / "main.c").write_text("int function_0(const char *);\n"
                                      "int main(void) { return function_0(\"a\") != 3; }\n")
     objects = " ".join(f"{name}.o" for name in ["main", *names])

@@ -57,6 +57,26 @@ static void test_between_python_frames(void **state)
     profile_release(&m.p);
 }
 
+static void test_frames_of_the_tracer(void **state)
+{
+    (void)state;
+    struct made m;
+    make(&m);
+    uint32_t outer = python(&m, 0, "main"), program = native(&m, outer, "run_frame");
+    uint32_t inner = python(&m, program, "inner");
+    m.library = profile_module_add(&m.p, CODE_ELF, "/usr/lib/sonde/libsonde.so", NULL, 0);
+    uint32_t run = native(&m, inner, "run_frame"), eval = native(&m, run, "eval_frame");
+    uint32_t last = python(&m, eval, "last"), own = native(&m, last, "trace_put");
+    uint32_t first = python(&m, native(&m, 0, "run_frame"), "first");
+    profile_hide_interpreter(&m.p);
+    const struct profile_stack *s = m.p.stacks.data;
+    assert_int_equal(s[inner].parent, program); /* the program's own, of the same name */
+    assert_int_equal(s[last].parent, inner);
+    assert_int_equal(s[own].parent, last);
+    assert_int_equal(s[first].parent, 0);
+    profile_release(&m.p);
+}
+
 static void test_without_python(void **state)
 {
     (void)state;
@@ -76,6 +96,7 @@ static void test_without_python(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_between_python_frames),
+                                       cmocka_unit_test(test_frames_of_the_tracer),
                                        cmocka_unit_test(test_without_python)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

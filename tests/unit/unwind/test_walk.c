@@ -111,6 +111,31 @@ static void test_bare_leaf(void **state)
     assert_int_equal(walk(at(LIB + 0x410, 3), out, &end), 1);
     assert_int_equal(end.reason, UNWIND_NO_ROWS);
     assert_int_equal(end.address, LIB + 0x410);
+    words[0] = 7; /* no address of code: a register that was pushed */
+    words[1] = LIB + 0x10;
+    words[3] = LIB + 0x110;
+    assert_int_equal(walk(at(LIB + 0x410, 3), out, &end), 3);
+    assert_int_equal(out[1], LIB + 0x10);
+    assert_int_equal(end.reason, UNWIND_COMPLETE);
+}
+
+/* A program's first instruction: nothing on the stack but arguments, every register cleared. */
+static void test_entry(void **state)
+{
+    (void)state;
+    uint64_t out[32];
+    struct unwind_end end;
+    struct unwind_regs regs = at(LIB + 0x410, 0);
+    words[0] = 1;
+    words[1] = STACK + 256;
+    walk(regs, out, &end); /* not all are known */
+    assert_int_equal(end.reason, UNWIND_NO_ROWS);
+    regs.known |= UNWIND_CALLEE_SAVED;
+    assert_int_equal(walk(regs, out, &end), 1);
+    assert_int_equal(end.reason, UNWIND_COMPLETE);
+    regs.value[12] = 1; /* one is in use: this code was called */
+    walk(regs, out, &end);
+    assert_int_equal(end.reason, UNWIND_NO_ROWS);
 }
 
 static void test_loops(void **state)
@@ -217,6 +242,7 @@ int main(void)
         cmocka_unit_test_setup(test_frame_pointers, set_up),
         cmocka_unit_test_setup(test_implausible_frame_pointers, set_up),
         cmocka_unit_test_setup(test_bare_leaf, set_up),
+        cmocka_unit_test_setup(test_entry, set_up),
         cmocka_unit_test_setup(test_loops, set_up),
         cmocka_unit_test_setup(test_unknown_register, set_up),
         cmocka_unit_test(test_map_overlaps),
