@@ -346,8 +346,8 @@ struct copied_memory {
     const struct frame_copy *copy;
     const struct cpython_memory *process;
     size_t state_size, frame_size;
-    size_t next;  /* of the frames: mostly the next one is asked for */
-    bool ends;    /* where the copy ends: what is further out is not read from the process */
+    size_t next; /* of the frames: mostly the next one is asked for */
+    bool ends;   /* where the copy ends: what is further out is not read from the process */
 };
 
 static const uint8_t *within(uint64_t start, const void *bytes, size_t size,

@@ -128,6 +128,7 @@ def test_commands_do_what_they_say(live, target, recording, sonde):
     def status():
         return json.loads(session.get("/api/status"))["session"]
     wait_until(lambda: (status() or {}).get("heap"))  # its agent is there
+    wait_until(lambda: json.loads(session.get("/api/top"))["heap"]["bytes"] > 2 * BLOCK)  # and met some
     assert session.order(command="mark", text="here <b>\nnow")["ok"]
     taken = session.order(command="snapshot", what="heap")
     assert taken["ok"] and "heap:snapshot-1" in taken["text"], taken
