@@ -1,7 +1,8 @@
 /*
  * Leads a function's callers elsewhere by a jump in its first bytes, for functions that are called
- * without any table in between: those of an allocator that is linked into the program. Only before
- * a program's threads are there, since a thread might be at those bytes.
+ * without any table in between: those of an allocator that is linked into the program, or of the
+ * Python interpreter. Only where no other thread can be at those bytes: before there is one, or
+ * with the lock that the function needs.
  */
 #ifndef SONDE_AGENT_DETOUR_H
 #define SONDE_AGENT_DETOUR_H
@@ -18,6 +19,8 @@ struct detour {
     uint64_t size;     /* of the function; 0 if unknown, then it is left alone */
     uint64_t original; /* set by detours_make: call this for what `function` was */
 };
+
+#define DETOURS_SETS 4 /* calls of detours_make, at most */
 
 /* All of them, or none: 0, or a negative errno (ENOTSUP: the function begins with something that
  * cannot be moved; *failed is which). Two with the same function get the same original; the first

@@ -26,11 +26,15 @@
 #define STEP (1ull << 20)
 #define JUMP_NEAR 0xe9
 
-static uint64_t page_at;
+static uint64_t pages[DETOURS_SETS];
+static size_t pages_len;
 
 bool detour_has(uint64_t address)
 {
-    return page_at && address - page_at < PAGE;
+    for (size_t i = 0; i < pages_len; i++)
+        if (address - pages[i] < PAGE)
+            return true;
+    return false;
 }
 
 /* Below what is loaded first: above it the program's break would grow into us. */
@@ -116,12 +120,14 @@ static const struct detour *first_of(const struct detour *detours, size_t i)
     return &detours[k];
 }
 
-/* The function's first bytes, which lie in one page or in two. */
+/* The function's first bytes, which lie in one page or in two. Others may run on those pages. */
 static int code_write(const struct detour *d, const uint8_t bytes[DETOUR_BYTES])
 {
     uint64_t from = d->function & ~(PAGE - 1);
     uint64_t size = ((d->function + DETOUR_BYTES + PAGE - 1) & ~(PAGE - 1)) - from;
-    long result = raw3(SYS_mprotect, from, size, PROT_READ | PROT_WRITE);
+    long result = raw3(SYS_mprotect, from, size, PROT_READ | PROT_WRITE | PROT_EXEC);
+    if (result != 0)
+        result = raw3(SYS_mprotect, from, size, PROT_READ | PROT_WRITE);
     if (result != 0)
         return (int)result;
     memcpy((void *)(uintptr_t)d->function, bytes, DETOUR_BYTES);
@@ -136,7 +142,7 @@ static int jump_write(const struct detour *d, uint64_t entry)
     return code_write(d, jump);
 }
 
-static int entries_write(struct detour *detours, size_t count, size_t *failed)
+static int entries_write(uint64_t page_at, struct detour *detours, size_t count, size_t *failed)
 {
     for (size_t i = 0; i < count; i++) {
         const struct detour *first = first_of(detours, i);
@@ -153,10 +159,10 @@ int detours_make(struct detour *detours, size_t count, size_t *failed)
 {
     uint8_t saved[PAGE / ENTRY][DETOUR_BYTES];
     *failed = 0;
-    if (count == 0 || count > PAGE / ENTRY || page_at)
+    if (count == 0 || count > PAGE / ENTRY || pages_len == DETOURS_SETS)
         return -EINVAL;
-    page_at = page_near(detours[0].function);
-    int result = page_at ? entries_write(detours, count, failed) : -ENOMEM;
+    uint64_t page_at = page_near(detours[0].function);
+    int result = page_at ? entries_write(page_at, detours, count, failed) : -ENOMEM;
     size_t done = 0;
     for (; result == 0 && done < count; done++) {
         *failed = done;
@@ -164,13 +170,14 @@ int detours_make(struct detour *detours, size_t count, size_t *failed)
         if (first_of(detours, done) == &detours[done])
             result = jump_write(&detours[done], page_at + done * ENTRY);
     }
-    if (result == 0)
+    if (result == 0) {
+        pages[pages_len++] = page_at;
         return 0;
+    }
     while (done-- > 0)
         if (first_of(detours, done) == &detours[done])
             code_write(&detours[done], saved[done]);
     if (page_at)
         raw2(SYS_munmap, page_at, PAGE);
-    page_at = 0;
     return result;
 }

@@ -1,5 +1,5 @@
 /* The profile hook of CPython up to 3.11: every call and return, of Python's functions and of C's.
- */
+ * 3.11 itself mostly does without it: see python_builtins.c. */
 #include "agent/python.h"
 #include "agent/python_hooks.h"
 
@@ -61,13 +61,13 @@ int python_on_call(void *self, void *frame, int what, void *argument)
         break;
     case ON_C_CALL:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && trace_enters(t, e))
+        if (trace_settings.builtins && !is_left_out(frame) && trace_enters(t, e))
             trace_put(t, TRACE_ENTER, e->id);
         break;
     case ON_C_EXCEPTION:
     case ON_C_RETURN:
         e = builtin_entry(argument);
-        if (!is_left_out(frame) && trace_leaves(t, e))
+        if (trace_settings.builtins && !is_left_out(frame) && trace_leaves(t, e))
             trace_put(t, TRACE_LEAVE, e->id);
         break;
     default:

@@ -57,18 +57,24 @@ static const struct {
     API(eval_default, "_PyEval_EvalFrameDefault", 8, 99),
     API(set_eval, "_PyInterpreterState_SetEvalFrameFunc", 9, 11),
     API(get_eval, "_PyInterpreterState_GetEvalFrameFunc", 9, 11),
+    API(compile, "Py_CompileString", 11, 11),
+    API(eval_code, "PyEval_EvalCode", 11, 11),
+    API(new_dict, "PyDict_New", 11, 11),
 #undef API
 };
 
-static void *find(void *handle, const char *name)
+static void *library; /* the interpreter's, or NULL: the program itself */
+
+void *python_find(const char *name)
 {
-    return dlsym(handle ? handle : RTLD_DEFAULT, name);
+    return dlsym(library ? library : RTLD_DEFAULT, name);
 }
 
 static bool resolve(void *handle)
 {
+    library = handle;
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *address = find(handle, functions[i].name);
+        void *address = python_find(functions[i].name);
         if (!address && python_minor >= functions[i].from && python_minor <= functions[i].to)
             return false;
         memcpy((char *)&python_api + functions[i].offset, &address, sizeof address);
@@ -109,25 +115,50 @@ static void *hook_of(const struct hook_layout *l, void *thread)
     return function;
 }
 
+bool python_hook_is_ours(void *thread)
+{
+    python_profile_hook hook;
+    memcpy(&hook, python_hook_at(thread), sizeof hook);
+    return hook == python_on_call;
+}
+
+static char *flag_of(const struct hook_layout *l, void *thread)
+{
+    char *flag = (char *)thread + l->flag;
+    if (l->cframe)
+        memcpy(&flag, (char *)thread + l->cframe, sizeof flag);
+    return flag;
+}
+
+uint8_t *python_flag_at(void *thread)
+{
+    return (uint8_t *)flag_of(&hook_layouts[python_minor], thread);
+}
+
 static void hook_thread(const struct hook_layout *l, void *thread)
 {
     python_profile_hook hook = python_on_call;
-    char *flag = (char *)thread + l->flag;
-    if (l->cframe) {
-        memcpy(&flag, (char *)thread + l->cframe, sizeof flag);
-        if (!flag)
-            return;
-    }
+    char *flag = flag_of(l, thread);
+    if (!flag)
+        return;
     memset((char *)thread + l->object, 0, sizeof(void *));
     memcpy((char *)thread + l->function, &hook, sizeof hook);
     memcpy(flag, &l->on, l->flag_size);
+}
+
+bool python_hook_set(void *thread)
+{
+    if (hook_of(&hook_layouts[python_minor], thread))
+        return false;
+    hook_thread(&hook_layouts[python_minor], thread);
+    return true;
 }
 
 /* Whether each thread must have the profile hook. */
 static bool by_thread(void)
 {
     return is_set && python_minor < PYTHON_MONITORING && trace_settings.calls &&
-           trace_settings.builtins;
+           trace_settings.builtins && !python_builtins_are_seen();
 }
 
 void *python_interpreter(void)
@@ -175,10 +206,18 @@ static bool profile_set(void)
     setting = true;
     python_api.set_profile(python_on_call, NULL);
     setting = false;
-    void *ours = NULL;
-    python_profile_hook hook = python_on_call;
-    memcpy(&ours, &hook, sizeof ours);
-    return hook_of(&hook_layouts[python_minor], python_api.thread_get()) == ours;
+    return python_hook_is_ours(python_api.thread_get());
+}
+
+/* Without the profile hook, where that can be. */
+static bool frames_set(void)
+{
+    if (trace_settings.builtins && !python_builtins_set())
+        return false;
+    if (python_frames_set(true))
+        return true;
+    python_builtins_leave();
+    return false;
 }
 
 bool python_hooks_set(void)
@@ -194,11 +233,9 @@ bool python_hooks_set(void)
         return true;
     if (python_minor >= PYTHON_MONITORING)
         is_set = python_monitor_set();
-    else if (!trace_settings.builtins)
-        is_set = python_frames_set(true);
     else
-        is_set = profile_set();
-    if (is_set && trace_settings.builtins)
+        is_set = frames_set() || (trace_settings.builtins && profile_set());
+    if (is_set && trace_settings.builtins && !python_builtins_are_seen())
         python_setprofile_watch();
     if (is_set)
         python_hook_threads();
@@ -222,8 +259,10 @@ void python_hooks_unset(void)
         python_monitor_unset();
         return;
     }
+    bool seen = python_builtins_are_seen();
+    python_builtins_leave();
     python_frames_set(false);
-    if (!trace_settings.builtins)
+    if (!trace_settings.builtins || seen)
         return;
     const struct hook_layout *l = &hook_layouts[python_minor];
     void *self = python_api.thread_get(), *interpreter = python_interpreter();
@@ -336,8 +375,7 @@ static int on_audit(const char *event, void *arguments, void *unused)
             python_hooks_set();
     } else if (starts(event, "_thread.start_new_thread")) {
         begins_thread = true;
-    } else if (!setting && is_set && python_minor < PYTHON_MONITORING && trace_settings.builtins &&
-               starts(event, "sys.setprofile")) {
+    } else if (!setting && by_thread() && starts(event, "sys.setprofile")) {
         if (trace_self())
             trace_declare(TRACE_HOOK_TAKEN);
         python_api.add_pending(give_back, NULL);

@@ -44,6 +44,10 @@ struct python_api {
     void *(*eval_default)(void *thread, void *frame, int throw_flag);
     void *(*import)(const char *name);
     int (*set_attribute)(void *object, const char *name, void *value);
+    /* For C functions, in 3.11: */
+    void *(*compile)(const char *text, const char *file, int start);
+    void *(*eval_code)(void *code, void *globals, void *locals);
+    void *(*new_dict)(void);
 };
 
 extern struct python_api python_api;
@@ -67,6 +71,14 @@ void python_hook_threads(void);
 /* Where a thread's state has its profile hook; NULL where that is not known. */
 void *python_hook_at(void *thread);
 void *python_trace_hook_at(void *thread); /* and its trace hook */
+/* Ours, if it has none; whether that is so. */
+bool python_hook_set(void *thread);
+/* Whether its profile hook is ours. */
+bool python_hook_is_ours(void *thread);
+/* In 3.11: whether the loop's instructions ask for hooks. */
+uint8_t *python_flag_at(void *thread);
+/* A function of the interpreter's, or NULL. */
+void *python_find(const char *name);
 /* The calling thread's, which has its lock. */
 void *python_interpreter(void);
 /* Of the calling thread, whose state that is, if it has none. */
@@ -126,6 +138,28 @@ bool python_frames_set(bool on);
 bool python_frames_watch(void *interpreter);
 bool python_monitor_set(void);
 void python_monitor_unset(void);
+
+/* ---- python_plain.c, 3.11 alone */
+enum python_plain { /* also the mark of code that has been made so */
+                    PYTHON_AS_IT_WAS = 0,
+                    PYTHON_PLAIN_FRAMES =
+                        -30000, /* each frame of Python's begins by a call that can be seen */
+                    PYTHON_PLAIN_CALLS = -20000, /* and each call of a C function is one */
+};
+#define PYTHON_CODE_WARMUP 52 /* PyCodeObject.co_warmup: where the mark is */
+void python_plain_make(uint64_t code, enum python_plain how);
+static inline int python_plain_mark(uint64_t code)
+{
+    return *(const int16_t *)(uintptr_t)(code + PYTHON_CODE_WARMUP);
+}
+/* The code of all frames that the thread is in. */
+void python_plain_frames(void *thread, enum python_plain how);
+
+/* ---- python_builtins.c, 3.11 alone */
+/* From now on calls of C functions are written; false if they cannot be seen. */
+bool python_builtins_set(void);
+void python_builtins_leave(void);
+bool python_builtins_are_seen(void);
 
 /* ---- python_setprofile.c */
 /* With calls of C functions alone. */

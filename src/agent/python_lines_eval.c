@@ -1,7 +1,7 @@
 /*
  * Frames up to CPython 3.11: a function in front of the interpreter loop (PEP 523) sees each one
- * begin and end. That is all it takes to trace Python's functions without those of C, and far less
- * than the profile hook, under which 3.11 gives up its specialised instructions. While a frame of a
+ * begin and end. That is all it takes to trace Python's functions, and far less than the profile
+ * hook, under which 3.11 gives up its specialised instructions. While a frame of a
  * chosen function runs, the thread's trace hook is ours; for what it calls the hook is taken away
  * again, so that only chosen lines cost anything.
  */
@@ -13,6 +13,7 @@
 
 #define ON_LINE 2
 #define TRACERS 10000         /* that count as ours */
+#define DEEP_LEFT (1u << 20)  /* bytes of a stack */
 #define INTERPRETER_SIZE 8192 /* bytes of PyInterpreterState that are searched, in 3.8 alone */
 
 /* Where a PyThreadState has its trace hook, and a frame object its line. */
@@ -170,8 +171,9 @@ static void *run_frame(void *thread, void *frame, int throwing, const struct tra
     return result;
 }
 
-static bool traces_frames; /* calls, not of C functions */
+static bool traces_frames; /* calls */
 static bool watches;       /* for threads without a hook */
+static void *on_eval(void *thread, void *frame, int throwing);
 
 /* In 3.11 the call that only makes a generator runs a frame, too: it is no call of the function. */
 static bool makes_generator(const void *frame, uint64_t code)
@@ -186,14 +188,62 @@ static bool makes_generator(const void *frame, uint64_t code)
            ((const char *)frame)[l->frame_owner] == 0;
 }
 
+static enum python_plain plain; /* how code must be; 3.11 alone */
+
+static enum python_plain plain_now(void)
+{
+    if (python_minor != 11)
+        return PYTHON_AS_IT_WAS;
+    return traces_frames && python_builtins_are_seen() ? PYTHON_PLAIN_CALLS
+           : traces_frames || trace_settings.lines     ? PYTHON_PLAIN_FRAMES
+                                                       : PYTHON_AS_IT_WAS;
+}
+
+static inline void make_plain(uint64_t code)
+{
+    if (__builtin_expect(python_plain_mark(code) != plain, 0))
+        python_plain_make(code, plain);
+}
+
+/* Frames of 3.11 that call each other need none of C's stack, but for us they do. */
+static inline bool is_deep(void)
+{
+    uint64_t low = agent_self.stack_low, size = agent_self.stack_end - low;
+    uint64_t left = (uint64_t)(uintptr_t)__builtin_frame_address(0) - low;
+    return left < (size / 4 < DEEP_LEFT ? size / 4 : DEEP_LEFT);
+}
+
+/* The rest is seen by the profile hook, in this thread, which takes all time that there is. */
+static void *run_deep(void *thread, void *frame, int throwing)
+{
+    void *interpreter = python_interpreter();
+    if (trace_settings.lines || python_api.thread_next(python_api.thread_head(interpreter)))
+        trace_declare(TRACE_DEEP);
+    python_api.set_eval(interpreter, python_api.eval_default);
+    uint8_t flag = *python_flag_at(thread);
+    bool hooked = traces_frames && python_hook_set(thread);
+    void *result = eval_frame(thread, frame, throwing);
+    if (hooked && python_hook_is_ours(thread)) {
+        memset(python_hook_at(thread), 0, sizeof(python_profile_hook));
+        *python_flag_at(thread) = flag;
+    }
+    python_api.set_eval(interpreter, on_eval);
+    return result;
+}
+
 static void *on_eval(void *thread, void *frame, int throwing)
 {
+    uint64_t code = PYTHON_WORD(frame, code_offset);
     if (watches)
         python_hook_own(thread);
+    if (python_minor == 11) {
+        make_plain(code);
+        if (__builtin_expect(is_deep() && plain != PYTHON_AS_IT_WAS, 0))
+            return run_deep(thread, frame, throwing);
+    }
     struct trace_thread *t = trace_self();
     if (!t)
         return eval_frame(thread, frame, throwing);
-    uint64_t code = PYTHON_WORD(frame, code_offset);
     struct trace_entry *e = python_code_entry(code);
     if (!traces_frames || makes_generator(frame, code))
         return run_frame(thread, frame, throwing, e, t);
@@ -256,10 +306,20 @@ static bool hook_interpreter(void *interpreter)
     return set;
 }
 
+/* Frames that are running are not asked again. */
+static void plain_set(void)
+{
+    plain = plain_now();
+    void *interpreter = python_interpreter();
+    for (void *t = python_api.thread_head(interpreter); t && plain; t = python_api.thread_next(t))
+        python_plain_frames(t, plain);
+}
+
 bool python_frames_set(bool on)
 {
-    traces_frames = on;
-    return !on || hook_interpreter(python_interpreter());
+    traces_frames = on && hook_interpreter(python_interpreter());
+    plain_set();
+    return traces_frames == on;
 }
 
 bool python_frames_watch(void *interpreter)
@@ -272,6 +332,7 @@ bool python_lines_eval_set(void)
 {
     if (!hook_interpreter(python_interpreter()))
         return false;
+    plain_set();
     /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
      * is one. Ours count from now on, many times: a program that takes its own hook away where it
      * found ours takes one from the count. */

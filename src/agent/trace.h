@@ -5,7 +5,8 @@
  *   trace.c          the segment; threads that come and go; what is rare about writing a word
  *   trace_names.c    from a key (code object, method, address, text) to an id
  *   python_hooks.c   when and how the interpreter gets its hooks
- *   python_calls.c   the profile hook, up to 3.11
+ *   python_calls.c   the profile hook, up to 3.10, and where 3.11 needs it
+ *   python_builtins.c, python_plain.c  C functions that 3.11 calls, without that hook
  *   python_monitor.c sys.monitoring, from 3.12 on
  *   python_lines.c   lines of chosen functions
  *   span_api.c       what a program says itself

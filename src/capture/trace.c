@@ -390,6 +390,8 @@ static const struct {
     {TRACE_LINES_TAKEN,
      "a program set a trace hook inside a function whose lines are counted: lines "
      "of that call from there on are missing"},
+    {TRACE_DEEP, "Python functions called each other so deeply that the stack was used up: while "
+                 "they did, other threads' calls, and lines, are missing"},
     {TRACE_THREADS_UNSEEN,
      "threads that C code started were seen late: the program has another hook for its frames"},
 };

@@ -50,6 +50,7 @@ enum trace_flag {
     TRACE_LINES_FULL = 8,      /* some lines were not counted */
     TRACE_THREADS_UNSEEN = 16, /* C code started threads, which could not be watched */
     TRACE_LINES_TAKEN = 32,    /* sys.settrace was used within a function whose lines are counted */
+    TRACE_DEEP = 64, /* one thread's stack was so deep that lines and others were not seen */
 };
 
 enum trace_name_kind {

@@ -166,6 +166,104 @@ def test_equal_to_cprofile(harness, python, script):
         assert count(table, name) == builtin[name], name
 
 
+HOT = '''
+import functools, math, sys, threading
+
+class Table:
+    def __getitem__(self, key):
+        return key
+    def __call__(self, key):
+        return ord(key)
+
+def text(word):
+    return word.swapcase() + word.zfill(9) + word.rjust(width)
+
+def ends(n):
+    try:
+        divmod(n, 0)
+    except ZeroDivisionError:
+        return chr(n % 64 + 32)
+
+def some(n):
+    for i in range(n):
+        yield hex(i)
+
+def hot(n):
+    table, lock, ordinal = Table(), threading.Lock(), functools.partial(ord)
+    pair, one, total = (9, 4), {"ndigits": 1}, 0
+    for i in range(n):
+        with lock:                       # enters and leaves by no call of ours
+            total += abs(i) + table[i] + table[0.5] + math.gcd(i, 12) + int.bit_length(i)
+        text("aB"); ends(i); table("b"); ordinal("c"); round(1.26, **one); pow(*pair); oct(i)
+        "a".center(5); list(map(bin, pair)); sorted(pair, key=ascii); total.conjugate()
+        str.casefold("A"); str.isupper(*("A",)); [x.islower() for x in ("a", "B")]
+    for _ in some(n):
+        pass
+    return total
+
+def watched(n):
+    sys.settrace(lambda frame, event, arg: None)
+    for i in range(n):
+        i.__index__()
+        math.factorial(3)
+    sys.settrace(None)
+
+width = 12
+hot(3000)
+watched(500)
+threads = [threading.Thread(target=hot, args=(400,)) for _ in range(2)]
+if "alone" not in sys.argv:
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+'''
+
+
+def test_hot_code_hides_no_call(harness, python, script):
+    """What interpreters make of code that runs often: instructions that call without a call."""
+    app, truth = script(HOT), script(TRUTH, "truth.py")
+    answer = subprocess.run([python, truth, app, "alone"], stdout=subprocess.PIPE, check=True).stdout
+    once = {name.replace("<", "{").replace(">", "}").split(".")[-1]: n
+            for file, _, name, n, _ in json.loads(answer) if file in ("~", str(app))}
+    alone = calls(record(harness, [python, app, "alone"], options=["--trace"]))
+    table = calls(record(harness, [python, app], options=["--trace"]))
+    names = ["{method 'swapcase' of 'str' objects}", "{method 'zfill' of 'str' objects}", "chr}", "hex}", "ord}",
+             "{method 'rjust' of 'str' objects}", "divmod}", "abs}", "gcd}", "round}", "pow}", "oct}", "bin}",
+             "ascii}", "{method 'bit_length' of 'int' objects}", "{method 'center' of 'str' objects}",
+             "{method 'conjugate' of 'int' objects}", "{method 'casefold' of 'str' objects}",
+             "{method 'isupper' of 'str' objects}", "{method 'islower' of 'str' objects}", "sorted}", "factorial}",
+             "text", "ends", "some", "__getitem__", "__call__", "hot", "watched"]
+    assert once["abs}"] == 3000 and once["__getitem__"] == 6000 and once["factorial}"] == 500
+
+    def found(made, name):
+        return sum(row["calls"] for (_, _, n), row in made.items() if n.split(".")[-1] == name)
+    assert {name: found(alone, name) for name in names} == {name: once.get(name, 0) for name in names}
+    for name in ("abs}", "text", "{method 'swapcase' of 'str' objects}", "__getitem__", "oct}"):
+        assert found(table, name) == once[name] * 3800 // 3000, name
+
+
+@pytest.mark.parametrize("path", [path for path in FOUND if minor(path) >= 11], ids=name_of)
+def test_deeper_than_the_stack(harness, path, script):
+    """From 3.11 on functions of Python may call each other as often as the program says."""
+    app = script("""
+        import sys, threading
+        sys.setrecursionlimit(200000)
+        def deep(n):
+            abs(n)
+            return deep(n - 1) + 1 if n else 0
+        print(deep(60000))
+        thread = threading.Thread(target=lambda: print(deep(50000)))
+        thread.start()
+        thread.join()
+        """)
+    for options in (["--trace"], ["--trace", "--no-trace-c"], ["--lines", "app:deep"]):
+        made = record(harness, [path, app], options=options)
+        assert made.made.status == 0 and made.made.stdout == "60000\n50000\n", made.made
+        if "--trace" in options:
+            assert count(calls(made), "deep") == 110002
+        if options == ["--trace"]:
+            assert count(calls(made), "{built-in method builtins.abs}") == 110002
+
+
 def test_without_c(harness, python, script):
     """Python's functions alone: the same counts, threads and children too."""
     made = record(harness, [python, script(VARIED + """
@@ -345,8 +443,10 @@ def test_own_hook_is_given_back(harness, some_python, script):
     assert made.made.status == 0, made.made
     table = calls(made)
     assert count(table, "after") >= 990
-    if minor(some_python) < 12:
-        assert any("hook of its own" in note for note in made.report().notes)
+    told = any("hook of its own" in note for note in made.report().notes)
+    assert told == (minor(some_python) < 11)
+    if not told:
+        assert count(table, "after") == 1000 and count(table, "mine") == 1
 
 
 def test_own_hook_gets_the_same_events(harness, python, script):
