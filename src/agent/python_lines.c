@@ -84,6 +84,8 @@ const struct line_set *line_set_choose(struct trace_entry *entry, uint64_t code)
                                (struct trace_line *)((char *)h + p->layout.lines) + h->lines_used};
     h->lines_used += count;
     entry->chosen = (uint16_t)sets->used;
+    if (python_minor == 11)
+        python_lines_eval_chosen(code);
     return s;
 }
 

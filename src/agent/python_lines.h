@@ -63,6 +63,7 @@ bool python_is_decorator(const char *path, const char *name);
 /* The hook for chosen functions. */
 void python_lines_set(void);
 bool python_lines_eval_set(void);
+void python_lines_eval_chosen(uint64_t code); /* in 3.11 */
 bool python_lines_monitor_set(void);
 /* Chooses what a Python function object runs; false if it is none. */
 bool python_lines_choose(void *function);

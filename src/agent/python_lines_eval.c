@@ -14,6 +14,7 @@
 #define ON_LINE 2
 #define TRACERS 10000         /* that count as ours */
 #define DEEP_LEFT (1u << 20)  /* bytes of a stack */
+#define CODE_ARGUMENTS 56     /* PyCodeObject.co_argcount of 3.11 */
 #define INTERPRETER_SIZE 8192 /* bytes of PyInterpreterState that are searched, in 3.8 alone */
 
 /* Where a PyThreadState has its trace hook, and a frame object its line. */
@@ -189,13 +190,14 @@ static bool makes_generator(const void *frame, uint64_t code)
 }
 
 static enum python_plain plain; /* how code must be; 3.11 alone */
+static bool subscripts;         /* lines are counted of what may be run by a[b] */
 
 static enum python_plain plain_now(void)
 {
     if (python_minor != 11)
         return PYTHON_AS_IT_WAS;
     return traces_frames && python_builtins_are_seen() ? PYTHON_PLAIN_CALLS
-           : traces_frames || trace_settings.lines     ? PYTHON_PLAIN_FRAMES
+           : traces_frames || subscripts               ? PYTHON_PLAIN_FRAMES
                                                        : PYTHON_AS_IT_WAS;
 }
 
@@ -238,7 +240,7 @@ static void *on_eval(void *thread, void *frame, int throwing)
         python_hook_own(thread);
     if (python_minor == 11) {
         make_plain(code);
-        if (__builtin_expect(is_deep() && plain != PYTHON_AS_IT_WAS, 0))
+        if (__builtin_expect(is_deep() && (traces_frames || trace_settings.lines), 0))
             return run_deep(thread, frame, throwing);
     }
     struct trace_thread *t = trace_self();
@@ -328,11 +330,21 @@ bool python_frames_watch(void *interpreter)
     return watches;
 }
 
+/* A __getitem__, by whatever name, has two arguments. */
+void python_lines_eval_chosen(uint64_t code)
+{
+    int32_t arguments;
+    memcpy(&arguments, (const char *)(uintptr_t)code + CODE_ARGUMENTS, sizeof arguments);
+    if (subscripts || arguments != 2)
+        return;
+    subscripts = true;
+    plain_set();
+}
+
 bool python_lines_eval_set(void)
 {
     if (!hook_interpreter(python_interpreter()))
         return false;
-    plain_set();
     /* Up to 3.9 the interpreter counts the threads that trace, and looks for lines only if there
      * is one. Ours count from now on, many times: a program that takes its own hook away where it
      * found ours takes one from the count. */

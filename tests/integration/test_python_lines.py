@@ -341,3 +341,23 @@ def test_trace_hook_beside_lines(harness, python, script):
     hits = {row["source"].strip(): row["hits"] for row in lines(made).values()}
     assert hits["for i in range(n):"] == 7 and hits["inner(i)"] == 5 and hits["return unseen(n)"] == 2
     assert any("trace hook inside" in note for note in made.report().notes) == (minor(python) < 12)
+
+
+def test_a_getitem_that_is_hot(harness, python, script):
+    """Interpreters may run it without a call where a subscript meets it often."""
+    app = script("""
+        class Table:
+            def lookup(self, key):
+                return key
+            __getitem__ = lookup
+
+        def run():
+            table, total = Table(), 0
+            for i in range(3000):
+                total += table[i]
+            return total
+        print(run())
+        """)
+    made = record(harness, [python, app], options=["--lines", "app:*lookup"])
+    assert made.made.stdout == "4498500\n"
+    assert {line: row["hits"] for line, row in lines(made).items()} == {3: 3000}
