@@ -117,6 +117,8 @@ int64_t heap_untold(void)
 static void place_fill(struct heap_thread *t, uint32_t index)
 {
     struct heap_process *p = heap_process;
+    for (size_t i = 0; t->index && i < HEAP_SHAPES; i++)
+        t->shape[i].sp = 0; /* of who had the place before: its stack may be gone */
     t->index = index;
     t->slot = (struct heap_slot *)heap_area(p->layout.threads) + index;
     t->cells = heap_area(p->layout.cells);
@@ -135,6 +137,7 @@ static void place_fill(struct heap_thread *t, uint32_t index)
     t->held = NULL;
     t->inside = NULL;
     t->busy_sp = 0;
+    recent_init(t);
     t->filter = heap_settings.mode == HEAP_SAMPLED ? p->filter : NULL;
     t->random = agent_now() * 0x9e3779b97f4a7c15ull ^ (uint64_t)(uintptr_t)t ^
                 (uint64_t)p->segment->pid << 40;
@@ -176,6 +179,7 @@ static struct heap_thread *thread_new(void)
     if (attach_active && !t->stack_end && !agent_quiet)
         attach_stack((uint64_t)(uintptr_t)&t, &t->stack_low, &t->stack_end);
     place_fill(t, index);
+    recent_claim(t);
     slot_fill(t);
     __atomic_fetch_add(&h->threads_live, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&t->self, &agent_self, __ATOMIC_RELEASE);
@@ -197,6 +201,7 @@ static void on_thread_end(void *value)
     agent_self.heap = NULL;
     __atomic_store_n(&t->self, NULL, __ATOMIC_RELAXED);
     heap_flush(t);
+    recent_give(t);
     t->slot->end = agent_now();
     if (!agent_quiet)
         raw2(SYS_prctl, PR_GET_NAME, t->slot->name);
@@ -323,6 +328,7 @@ bool heap_restart(const struct heap_settings *settings, const char *tree)
     memset(p->claimed, 0, sizeof p->claimed);
     memset(p->filter, 0, sizeof p->filter);
     memset(p->filter_count, 0, sizeof p->filter_count);
+    recent_forget_all();
     p->shared.segment = NULL;
     p->segment = NULL;
     p->offer.tries = p->places = p->maps_count = 0;

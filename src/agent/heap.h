@@ -9,6 +9,7 @@
  *   heap_stacks.c  from a walk to a cell
  *   heap_memo.c    ... and from a call to a cell without a walk
  *   heap_blocks.c  from an address to its cell and size
+ *   heap_recent.c  ... of a thread's latest blocks
  *   heap_regions.c who may work on which of them
  *   heap_maps.c    what the program maps itself; map_hooks.c has its calls
  *   heap.c         the segment; threads that come and go
@@ -48,8 +49,17 @@ enum heap_gate {
 #define HEAP_MEMOS 2048              /* a power of two */
 #define HEAP_SHARED UINT32_MAX       /* in the place of a region's owner: there is none any more */
 #define HEAP_NOBODY (UINT32_MAX - 1) /* in the place of a thread's name: it owns no region */
+#define HEAP_RECENTS 16              /* threads that have places for their latest blocks, ... */
+#define HEAP_RECENT 8192             /* ... so many each, a power of two, ... */
+#define HEAP_RECENT_SHIFT 5          /* ... by address / 32 */
 #define HEAP_FILTER_BITS 15
 #define HEAP_FILTER (1u << HEAP_FILTER_BITS) /* places of sampled mode's filter */
+
+/* A block; address 0: none. */
+struct heap_recent {
+    uint64_t address; /* set last */
+    uint64_t what;    /* cell | size << 32 */
+};
 
 struct heap_known {
     uint64_t hash;
@@ -59,6 +69,7 @@ struct heap_known {
 /* Where the walk from a call (stack pointer and return address) looked last time. */
 struct heap_shape {
     uint64_t sp, ip, fp;
+    uint64_t seed;    /* of the hash over the words: what else the call is known by */
     uint32_t version; /* of the map */
     uint16_t rest;    /* calls for which it is not tried, since it failed too often */
     uint16_t failed;
@@ -73,7 +84,9 @@ struct heap_thread {
     struct heap_header *segment;
     int64_t left; /* bytes to the next sample; exact mode: always negative */
     struct heap_cell *cells;
-    struct heap_line *blocks; /* where tables of blocks begin */
+    struct heap_recent *recent; /* its latest blocks */
+    uint64_t recent_mask;       /* places - 1; 0: it has none */
+    struct heap_line *blocks;   /* where tables of blocks begin */
     struct heap_slot *slot;
     struct heap_known *known; /* stack -> cell */
     uint32_t known_mask, known_used;
@@ -103,6 +116,7 @@ struct heap_thread {
     uint32_t level; /* of the samples to come: see heap_header.level */
     uint32_t rounds;
     uint32_t lock; /* of the place that late threads share */
+    uint32_t recent_set, crowded;
     uint64_t window_at, window_size;
     struct unwind_guesses guesses;
     uint64_t address[HEAP_DEPTH + 2 * HEAP_PYTHON_DEPTH];
@@ -128,6 +142,9 @@ struct heap_process {
     uint8_t claimed[AGENT_SLOTS];
     uint64_t filter[HEAP_FILTER / 64]; /* bits: whether the counter is not 0 */
     uint16_t filter_count[HEAP_FILTER];
+    uint32_t recents; /* sets of `recent` that were ever used */
+    uint8_t recent_claimed[HEAP_RECENTS];
+    struct heap_recent recent[HEAP_RECENTS][HEAP_RECENT] __attribute__((aligned(64)));
 };
 
 struct heap_settings {
@@ -225,6 +242,16 @@ uint32_t heap_cell_released(struct heap_thread *t, uint32_t origin);
 /* ---- heap_memo.c; see heap_memo.h */
 /* The walk from the call has led to `cell`; `hash` is what memo_find said. */
 void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t hash, uint32_t cell);
+
+/* ---- heap_recent.c; see heap_recent.h */
+/* No places; places for a thread that comes, if there are some left; and of one that goes. */
+void recent_init(struct heap_thread *t);
+void recent_claim(struct heap_thread *t);
+void recent_give(struct heap_thread *t);
+void recent_forget_all(void);
+/* A free was passed over: the block may still be known when its address is given out again. From
+ * now on every block goes to the tables, where that is seen. Signal-safe. */
+void recent_unseen(void);
 
 /* ---- heap_regions.c */
 /* From now on regions may be threads' own; before, and where the kernel refuses, none is. */

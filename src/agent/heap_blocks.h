@@ -93,14 +93,6 @@ INLINE bool blocks_spilled(const struct heap_region *r, uint32_t home)
     return r->spilled >> home % 64 & 1;
 }
 
-/* On its way to the cache, for who has something to do meanwhile. */
-INLINE void blocks_fetch(struct heap_thread *t, uint64_t address)
-{
-    const struct heap_region *r = blocks_region(t, address, true);
-    if (r && r->bits)
-        __builtin_prefetch(blocks_line(t, r, blocks_home(r, blocks_key(address))), 1);
-}
-
 INLINE struct heap_block blocks_read(const struct heap_line *line, uint32_t slot)
 {
     uint32_t what = line->what[slot / 2], size = (what & 0xff) << 16 | line->size[slot / 2];
@@ -152,8 +144,12 @@ INLINE struct heap_block blocks_take(struct heap_thread *t, uint64_t address)
 {
     struct heap_block block = {0};
     struct heap_region *r = blocks_region(t, address, false);
-    if (__builtin_expect(!r || !r->bits || !region_enter(t, r), 0))
+    if (__builtin_expect(!r || !r->bits, 0))
         return block;
+    if (__builtin_expect(!region_enter(t, r), 0)) {
+        recent_unseen();
+        return block;
+    }
     uint32_t key = blocks_key(address), home = blocks_home(r, key);
     struct heap_line *line = blocks_line(t, r, home);
     uint32_t slot = blocks_look(line, key);

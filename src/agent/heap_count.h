@@ -10,8 +10,8 @@
 #define SONDE_AGENT_HEAP_COUNT_H
 
 #include "agent/alone.h"
-#include "agent/heap_blocks.h"
 #include "agent/heap_memo.h"
+#include "agent/heap_recent.h"
 #include "agent/python_heap.h"
 
 /* In exact mode every block stands for itself; in sampled mode for as many as were likely passed
@@ -123,7 +123,7 @@ INLINE uint32_t cell_of(struct heap_thread *t, const struct heap_frame *caller, 
     uint64_t memo = 0;
     uint32_t cell = 0;
     if (__builtin_expect(python_heap_is_on(), 0)) {
-        blocks_fetch(t, address);
+        recent_fetch(t, address);
         python_heap_walk(t, call.sp);
     }
     if (__builtin_expect(call.sp >= t->stack_low && call.sp < t->stack_end, 1))
@@ -136,6 +136,7 @@ INLINE void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
 {
     struct heap_block old, block = {.size = size};
     uint32_t paused = __atomic_load_n(&t->segment->paused, __ATOMIC_RELAXED);
+    uint32_t unseen = __atomic_load_n(&t->segment->unseen, __ATOMIC_RELAXED);
     if (__builtin_expect(paused, 0)) {
         heap_pass_over(t, paused);
         return;
@@ -144,7 +145,7 @@ INLINE void on_alloc(struct heap_thread *t, uint64_t address, uint64_t size,
     if (!exact)
         t->left = heap_draw(t);
     block.cell = cell_of(t, caller, address);
-    enum heap_loss lost = blocks_put(t, blocks_region(t, address, true), address, block, &old);
+    enum heap_loss lost = recent_put(t, address, block, &old, unseen);
     if (__builtin_expect(lost != HEAP_LOSSES, 0)) {
         heap_refuse(lost, size);
         return;
@@ -171,6 +172,66 @@ INLINE void on_free(struct heap_thread *t, uint64_t address, struct heap_block b
     count_free(t, &t->cells[block.cell], block.size, temporary, exact);
     if (temporary)
         t->last = 0;
+}
+
+/* ---- the same where all is as it mostly is: no function is called, so no register need be saved
+ */
+
+/* Whether a cell is the thread's own, and has been looked at since the latest peaks. */
+INLINE bool is_current(const struct heap_thread *t, const struct heap_cell *c)
+{
+    return c->epoch == __atomic_load_n(&t->segment->epoch, __ATOMIC_RELAXED) &&
+           c->tree_epoch == __atomic_load_n(&heap_tree->epoch, __ATOMIC_RELAXED) && is_own(t, c);
+}
+
+/* False: nothing was done. */
+INLINE bool alloc_quickly(struct heap_thread *t, uint64_t address, uint64_t size,
+                          const struct heap_frame *caller)
+{
+    const struct heap_header *h = t->segment;
+    struct unwind_call call = heap_call(caller);
+    if (__builtin_expect(__atomic_load_n(&h->paused, __ATOMIC_RELAXED) |
+                             __atomic_load_n(&h->unseen, __ATOMIC_RELAXED) | agent_python.ready |
+                             alone_heap_on,
+                         0))
+        return false;
+    uint32_t cell = memo_find_quickly(t, &call);
+    struct heap_cell *c = &t->cells[cell];
+    struct heap_recent *r = recent_at(t, address);
+    int64_t live = t->live + (int64_t)size;
+    if (__builtin_expect(
+            !cell || r->address || size > UINT32_MAX || !is_current(t, c) || live > t->most, 0))
+        return false;
+    keep(&t->slot->allocations, 1);
+    recent_set(r, address, (struct heap_block){.cell = cell, .size = size});
+    keep(&c->bytes, size);
+    keep(&c->allocations, 1);
+    c->sizes[heap_bucket(size)]++;
+    t->taken += size;
+    t->live = live;
+    t->last = address;
+    return true;
+}
+
+INLINE bool free_quickly(struct heap_thread *t, uint64_t address)
+{
+    struct heap_recent *r = recent_at(t, address);
+    struct heap_block block = recent_get(r);
+    struct heap_cell *c = &t->cells[block.cell];
+    int64_t live = t->live - (int64_t)block.size;
+    if (__builtin_expect(r->address != address || !is_current(t, c) || live < t->least, 0))
+        return false;
+    __atomic_store_n(&r->address, 0, __ATOMIC_RELEASE);
+    keep(&t->slot->frees, 1);
+    keep(&c->freed, block.size);
+    keep(&c->frees, 1);
+    if (address == t->last) {
+        keep(&c->temporary, 1);
+        keep(&c->temporary_bytes, block.size);
+        t->last = 0;
+    }
+    t->live = live;
+    return true;
 }
 
 #endif

@@ -30,6 +30,7 @@ static struct pass pass_late(uint64_t bytes)
         t->held = NULL;
         return (struct pass){.thread = t, .gate = GATE_LATE};
     }
+    recent_unseen();
     if (bytes != PASS_FREE)
         heap_refuse(HEAP_LOST_BUSY, bytes);
     return (struct pass){.gate = GATE_LATE};
@@ -53,12 +54,15 @@ struct pass pass_slowly(const struct heap_frame *caller, uint64_t bytes)
     if ((pass.gate == GATE_BUSY || (pass.gate == GATE_REAL && heap_own_active)) &&
         is_abandoned(s, caller)) {
         s->heap->inside = NULL;
+        recent_unseen(); /* it may stand in two places */
         if (s->heap->held)
             heap_unlock(s->heap, s->heap->held);
         pass.thread = s->heap;
         pass.gate = GATE_READY;
         return pass;
     }
+    if (pass.gate == GATE_BUSY || (pass.gate == GATE_REAL && bytes == PASS_FREE))
+        recent_unseen();
     if (pass.gate == GATE_BUSY && bytes != PASS_FREE)
         heap_refuse(HEAP_LOST_NESTED, bytes);
     if (pass.gate == GATE_LATE)
@@ -84,20 +88,34 @@ static void *store_or_null(size_t size, size_t align)
 
 #define RESOLVED() (likely(heap_real.free != NULL) || heap_real_resolve())
 
-/* Apart, so that a call which is passed over need not save a register. The hook comes here by a
- * jump: this frame is the one above the caller's. */
+/* These come one after the other by jumps: the frame of each is the one above the caller's, and
+ * none saves registers for what is rare. */
+static __attribute__((noinline)) void *malloc_rarely(void *block, size_t size,
+                                                     struct heap_thread *t)
+{
+    if (block)
+        heap_on_alloc(t, (uint64_t)(uintptr_t)block, size, CALLER);
+    gate_set(GATE_READY);
+    return block;
+}
+
+static __attribute__((noinline)) void *malloc_counted(void *block, size_t size,
+                                                      struct heap_thread *t)
+{
+    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
+    gate_set(GATE_BUSY);
+    if (unlikely(!block || t->filter ||
+                 !alloc_quickly(t, (uint64_t)(uintptr_t)block, size, CALLER)))
+        return malloc_rarely(block, size, t);
+    gate_set(GATE_READY);
+    return block;
+}
+
 static __attribute__((noinline)) void *malloc_recorded(size_t size, struct heap_thread *t)
 {
     gate_set(GATE_REAL);
     void *block = heap_real.malloc(size);
-    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
-    gate_set(GATE_BUSY);
-    if (likely(block && !t->filter))
-        on_alloc(t, (uint64_t)(uintptr_t)block, size, CALLER, true);
-    else if (block)
-        heap_on_alloc(t, (uint64_t)(uintptr_t)block, size, CALLER);
-    gate_set(GATE_READY);
-    return block;
+    return malloc_counted(block, size, t);
 }
 
 /* As above. */
@@ -190,20 +208,30 @@ static __attribute__((noinline)) void free_slowly(void *block)
         heap_real.free(block);
 }
 
-/* Exact mode: most blocks are known. */
-static __attribute__((noinline)) void free_recorded(void *block, struct heap_thread *t)
+static __attribute__((noinline)) void free_rarely(void *block, struct heap_thread *t)
 {
     uint64_t address = (uint64_t)(uintptr_t)block;
-    prefetch_word(block);
-    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
-    gate_set(GATE_BUSY);
-    struct heap_block was = blocks_take(t, address);
+    struct heap_block was = recent_take(t, address);
     bool ours = unlikely(!was.cell) && heap_store_has(block);
     if (likely(!ours))
         on_free(t, address, was, true);
     gate_set(GATE_READY);
     if (likely(!ours))
         heap_real.free(block);
+}
+
+/* Exact mode: most blocks are known. */
+static __attribute__((noinline)) void free_recorded(void *block, struct heap_thread *t)
+{
+    prefetch_word(block);
+    t->busy_sp = (uint64_t)(uintptr_t)CALLER;
+    gate_set(GATE_BUSY);
+    if (unlikely(!free_quickly(t, (uint64_t)(uintptr_t)block))) {
+        free_rarely(block, t);
+        return;
+    }
+    gate_set(GATE_READY);
+    heap_real.free(block);
 }
 
 EXPORT void free(void *block)

@@ -32,8 +32,16 @@ static void learn(struct heap_thread *t, uint64_t hash, uint32_t cell)
     entry_set(m, hash, cell);
 }
 
-static void shape_set(struct heap_shape *s, const struct unwind_call *call,
-                      const struct unwind_trace *trace, uint16_t failed)
+/* The thread is part of it: another one had its place before. */
+static uint64_t seed_of(const struct heap_thread *t, const struct heap_shape *s)
+{
+    return ((uint64_t)t->index << 32 | s->version) +
+           (s->trace.uses_fp ? s->fp * 0xd6e8feb86659fd93ull : 0);
+}
+
+static void shape_set(const struct heap_thread *t, struct heap_shape *s,
+                      const struct unwind_call *call, const struct unwind_trace *trace,
+                      uint16_t failed)
 {
     bool tired = !trace || failed > FAILED_MAX;
     __atomic_store_n(&s->sp, 0, __ATOMIC_SEQ_CST);
@@ -47,6 +55,7 @@ static void shape_set(struct heap_shape *s, const struct unwind_call *call,
         s->rounds = (trace->count + 3) / 4;
         for (uint16_t i = trace->count; i % 4; i++)
             s->trace.word[i] = s->trace.word[0];
+        s->seed = seed_of(t, s);
     }
     __atomic_store_n(&s->sp, call->sp, __ATOMIC_SEQ_CST);
 }
@@ -66,8 +75,8 @@ void memo_put(struct heap_thread *t, const struct unwind_call *call, uint64_t ha
     struct unwind_trace trace;
     bool plain = unwind_trace(&agent_map, call, t->stack_end, &t->cache, &trace);
     if (!plain || !memo_fits(s, call) || !hash || !is_same(&trace, &s->trace)) {
-        shape_set(s, call, plain ? &trace : NULL, here ? s->failed + 1 : 0);
-        hash = s->rest ? 0 : memo_hash(t, s);
+        shape_set(t, s, call, plain ? &trace : NULL, here ? s->failed + 1 : 0);
+        hash = s->rest ? 0 : memo_hash(s, call);
     }
     if (hash)
         learn(t, hash, cell);

@@ -38,14 +38,13 @@ INLINE bool memo_fits(const struct heap_shape *s, const struct unwind_call *call
            (!s->trace.uses_fp || s->fp == call->fp);
 }
 
-/* Over the call, the words, and the thread, whose place another one had before. Four sums at once,
- * since a multiplication takes as long as four loads. */
-INLINE uint64_t memo_hash(const struct heap_thread *t, const struct heap_shape *s)
+/* Over the call, the words, and the seed. Four sums at once, since a multiplication takes as long
+ * as four loads. */
+INLINE uint64_t memo_hash(const struct heap_shape *s, const struct unwind_call *call)
 {
-    const uint64_t factor = 0x9e3779b97f4a7c15ull, sp = s->sp;
+    const uint64_t factor = 0x9e3779b97f4a7c15ull, sp = call->sp;
     const uint16_t *w = s->trace.word;
-    uint64_t a = s->ip, b = sp, c = s->trace.uses_fp ? s->fp : 0;
-    uint64_t d = (uint64_t)t->index << 32 | s->version;
+    uint64_t a = call->ip, b = sp, c = 0, d = s->seed;
     for (const uint16_t *end = w + 4 * s->rounds; w < end; w += 4) {
         a = (a + memo_word(sp + w[0] * 8ull)) * factor;
         b = (b + memo_word(sp + w[1] * 8ull)) * factor;
@@ -81,12 +80,23 @@ INLINE uint32_t memo_find(struct heap_thread *t, const struct unwind_call *call,
     else if (__builtin_expect(!memo_fits(s, call) || s->rest, 0))
         return 0;
     else
-        *hash = memo_hash(t, s);
+        *hash = memo_hash(s, call);
     const struct heap_known *m = memo_at(t, *hash, 0);
     if (__builtin_expect(m->hash == *hash, 1))
         return m->cell;
     m = memo_at(t, *hash, 1);
     return m->hash == *hash ? m->cell : 0;
+}
+
+/* The same where all is as it mostly is. A shape that fits was learned from this very stack. */
+INLINE uint32_t memo_find_quickly(struct heap_thread *t, const struct unwind_call *call)
+{
+    const struct heap_shape *s = memo_shape(t, call);
+    if (__builtin_expect(!memo_fits(s, call) || s->rest, 0))
+        return 0;
+    uint64_t hash = memo_hash(s, call);
+    const struct heap_known *m = memo_at(t, hash, 0);
+    return __builtin_expect(m->hash == hash, 1) ? m->cell : 0;
 }
 
 #endif

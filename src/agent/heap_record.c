@@ -246,7 +246,7 @@ void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block blo
 
 struct heap_block heap_take(struct heap_thread *t, uint64_t address)
 {
-    struct heap_block block = blocks_take(t, address);
+    struct heap_block block = recent_take(t, address);
     if (block.cell)
         filter_remove(t, address);
     return block;
@@ -255,7 +255,7 @@ struct heap_block heap_take(struct heap_thread *t, uint64_t address)
 void heap_end(struct heap_thread *t, uint64_t address)
 {
     if (__builtin_expect(!t->filter, 1))
-        on_free(t, address, blocks_take(t, address), true);
+        on_free(t, address, recent_take(t, address), true);
     else
         on_free(t, address, heap_take(t, address), false);
 }
@@ -265,7 +265,7 @@ void heap_put_back(struct heap_thread *t, uint64_t address, struct heap_block bl
     struct heap_block old;
     if (!block.cell)
         return;
-    if (blocks_put(t, blocks_region(t, address, true), address, block, &old) != HEAP_LOSSES)
+    if (recent_put(t, address, block, &old, true) != HEAP_LOSSES)
         heap_on_free(t, address, block);
     else
         heap_filter_add(t, address);

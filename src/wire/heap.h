@@ -104,6 +104,7 @@ struct heap_header {
     /* Read by every call, written at new peaks alone. */
     uint32_t epoch __attribute__((aligned(64)));
     uint32_t paused; /* enum heap_pause: allocations are passed over, frees are not */
+    uint32_t unseen; /* the agent's: a free was passed over; see agent/heap_recent.h */
     uint32_t level;  /* the collector's: samples are 2^level times `interval` apart from now on */
     uint64_t big[HEAP_BIG] __attribute__((aligned(64))); /* sizes, 0: free */
 };
