@@ -264,3 +264,33 @@ enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, u
     region_leave(t, r);
     return spot.slot != NO_SLOT ? HEAP_LOSSES : HEAP_LOST_BLOCKS;
 }
+
+/* In the region all the time: once the block is freed its address may be another's, who waits. */
+bool blocks_take_over(struct heap_thread *t, uint64_t *from, uint64_t address,
+                      struct heap_block block, struct heap_block *old)
+{
+    struct heap_region *r = blocks_region(t, address, true);
+    old->cell = 0;
+    if (!r || !region_enter(t, r))
+        return false;
+    bool gone = __atomic_load_n(from, __ATOMIC_ACQUIRE) != address;
+    struct heap_spot spot = {.slot = NO_SLOT};
+    if (!gone)
+        spot = place_slowly(t, r, address);
+    if (spot.slot == NO_SLOT) {
+        region_leave(t, r);
+        return gone;
+    }
+    if (spot.line->key[spot.slot / 2])
+        *old = blocks_read(spot.line, spot.slot);
+    else
+        r->used++;
+    blocks_write(spot.line, spot.slot, blocks_key(address), block.cell, (uint32_t)block.size);
+    if (!__atomic_compare_exchange_n(from, &address, 0, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED)) {
+        __atomic_store_n(&spot.line->key[spot.slot / 2], 0, __ATOMIC_RELEASE);
+        r->used--;
+    }
+    region_leave(t, r);
+    return true;
+}

@@ -114,6 +114,11 @@ INLINE void blocks_write(struct heap_line *line, uint32_t slot, uint32_t key, ui
 enum heap_loss blocks_put_slowly(struct heap_thread *t, struct heap_region *r, uint64_t address,
                                  struct heap_block block, struct heap_block *old);
 
+/* A block that stands at `from`, and is no more there then; another thread that frees it meanwhile
+ * takes it from there in one step, and then it is in no table either. False: there is no room. */
+bool blocks_take_over(struct heap_thread *t, uint64_t *from, uint64_t address,
+                      struct heap_block block, struct heap_block *old);
+
 /* HEAP_LOSSES when it went well. *old is a block at that address whose end nobody saw, or has cell
  * 0. */
 INLINE enum heap_loss blocks_put(struct heap_thread *t, struct heap_region *r, uint64_t address,

@@ -199,8 +199,9 @@ INLINE bool alloc_quickly(struct heap_thread *t, uint64_t address, uint64_t size
     struct heap_cell *c = &t->cells[cell];
     struct heap_recent *r = recent_at(t, address);
     int64_t live = t->live + (int64_t)size;
-    if (__builtin_expect(
-            !cell || r->address || size > UINT32_MAX || !is_current(t, c) || live > t->most, 0))
+    if (__builtin_expect(!cell || r->address || size >= HEAP_BIG_FIRST || !is_current(t, c) ||
+                             live > t->most,
+                         0))
         return false;
     keep(&t->slot->allocations, 1);
     recent_set(r, address, (struct heap_block){.cell = cell, .size = size});

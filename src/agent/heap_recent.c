@@ -97,17 +97,11 @@ struct heap_block recent_take_slowly(struct heap_thread *t, uint64_t address)
 static bool evict(struct heap_thread *t, struct heap_recent *r)
 {
     uint64_t address = __atomic_load_n(&r->address, __ATOMIC_ACQUIRE);
-    struct heap_block old, block = recent_get(r);
-    if (!address)
-        return true;
-    if (blocks_put(t, blocks_region(t, address, true), address, block, &old) != HEAP_LOSSES)
+    struct heap_block old = {0};
+    if (address && !blocks_take_over(t, &r->address, address, recent_get(r), &old))
         return false;
     if (old.cell)
         heap_count_ended(t, old);
-    uint64_t there = address;
-    if (!__atomic_compare_exchange_n(&r->address, &there, 0, false, __ATOMIC_SEQ_CST,
-                                     __ATOMIC_RELAXED))
-        blocks_take(t, address); /* another thread has freed it meanwhile */
     return true;
 }
 
@@ -120,8 +114,8 @@ enum heap_loss recent_put_slowly(struct heap_thread *t, uint64_t address, struct
     bool unseen = __atomic_load_n(&t->segment->unseen, __ATOMIC_RELAXED);
     if (__builtin_expect(unseen || r->address == address, 0))
         stale = take_anywhere(address); /* its end was not seen */
-    if (!unseen && t->recent_mask && block.size <= UINT32_MAX && ++t->crowded % EVICT_EVERY == 0 &&
-        evict(t, r)) {
+    if (!unseen && t->recent_mask && block.size < HEAP_BIG_FIRST &&
+        ++t->crowded % EVICT_EVERY == 0 && evict(t, r)) {
         *old = stale;
         recent_set(r, address, block);
         return HEAP_LOSSES;

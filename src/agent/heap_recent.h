@@ -41,7 +41,7 @@ INLINE enum heap_loss recent_put(struct heap_thread *t, uint64_t address, struct
 {
     struct heap_recent *r = recent_at(t, address);
     old->cell = 0;
-    if (__builtin_expect(r->address || block.size > UINT32_MAX || closed, 0))
+    if (__builtin_expect(r->address || block.size >= HEAP_BIG_FIRST || closed, 0))
         return recent_put_slowly(t, address, block, old);
     recent_set(r, address, block);
     return HEAP_LOSSES;

@@ -12,26 +12,34 @@
 
 #include <linux/membarrier.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "agent/arch.h"
 
+/* Whoever is inside is mostly out again at once, or was put aside by the kernel for some ms. */
 #define SPINS 200
-#define YIELDS 400
+#define YIELDS 100
+#define SLEEPS 100
+#define WAITS (SPINS + YIELDS + SLEEPS)
+#define SLEEP 100000 /* ns */
 #define STUCK_MAX 8
 #define REVOKED 0x80000000u
 #define REVOKED_FEW 256 /* so many may be taken away before it is asked whether that pays */
 
 static void pause_briefly(unsigned i)
 {
+    const struct timespec sleep = {.tv_nsec = SLEEP};
     if (i < SPINS || agent_quiet)
         __builtin_ia32_pause();
-    else
+    else if (i < SPINS + YIELDS)
         raw0(SYS_sched_yield);
+    else
+        raw2(SYS_nanosleep, &sleep, NULL);
 }
 
 bool heap_lock_wait(struct heap_thread *t, uint32_t *lock)
 {
-    for (unsigned i = 0; i < SPINS + YIELDS; i++) {
+    for (unsigned i = 0; i < WAITS; i++) {
         pause_briefly(i);
         if (!__atomic_load_n(lock, __ATOMIC_RELAXED) &&
             __atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) == 0)
@@ -66,7 +74,7 @@ static bool may_own(const struct heap_thread *t)
 static bool is_outside(const struct heap_region *r, uint32_t owner)
 {
     const struct heap_thread *t = heap_place((owner & ~REVOKED) - 1);
-    for (unsigned i = 0; i < (r->stuck < STUCK_MAX ? SPINS + YIELDS : 1); i++) {
+    for (unsigned i = 0; i < (r->stuck < STUCK_MAX ? WAITS : 1); i++) {
         if (!t || __atomic_load_n(&t->inside, __ATOMIC_ACQUIRE) != r)
             return true;
         pause_briefly(i);
