@@ -155,8 +155,8 @@ void status_text(const struct profile_process *q, bool brief, struct text *out)
 
 static const char *arguments_of(const struct profile *p, uint32_t process)
 {
-    const struct profile_process *q = &p->processes.data[process];
-    return q->execs.len ? profile_text(p, q->execs.data[q->execs.len - 1].arguments) : "";
+    const struct profile_exec *program = profile_process_program(p, process);
+    return program ? profile_text(p, program->arguments) : "";
 }
 
 void process_text(const struct profile *p, uint32_t process, struct text *out)

@@ -11,7 +11,6 @@
 #include "render/view_json.h"
 
 #define FRAMES_MAX 48
-#define FORKS_MAX 64 /* one below the other */
 
 struct writing {
     struct json json;
@@ -43,22 +42,10 @@ static void add_up_cpu(struct writing *w)
             w->cpu[p->cells.data[i].thread] += p->cells.data[i].value;
 }
 
-/* With its arguments. One that was forked a moment ago, and has not been looked at yet, runs what
- * its parent runs. */
 static const char *command_of(const struct profile *p, uint32_t number)
 {
-    const char *name = profile_process_name(p, number);
-    for (unsigned level = 0; level < FORKS_MAX; level++) {
-        const struct profile_process *x = &p->processes.data[number];
-        const char *arguments =
-            x->execs.len ? profile_text(p, x->execs.data[x->execs.len - 1].arguments) : "";
-        if (*arguments || x->parent == PROFILE_NONE)
-            return arguments;
-        number = x->parent;
-        if (strcmp(profile_process_name(p, number), name) != 0)
-            break;
-    }
-    return "";
+    const struct profile_exec *program = profile_process_program(p, number);
+    return program ? profile_text(p, program->arguments) : "";
 }
 
 static void put_process(struct writing *w, uint32_t number)

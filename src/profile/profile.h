@@ -266,7 +266,10 @@ int profile_settle(struct profile *p, struct error *err);
 /* Makes an order of threads, then beginnings, then longest first; sets depths. For imports. */
 void profile_sort_spans(struct profile *p);
 
-/* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
+/* What a process ran last; of one that only forked, what its parent ran then. NULL: unknown. */
+const struct profile_exec *profile_process_program(const struct profile *p, uint32_t process);
+
+/* Display names: "comm" of the program or "?"; "function", "[module+0x12]" or "[unknown]".
  */
 const char *profile_process_name(const struct profile *p, uint32_t process);
 /* Samples that were lost: of what kind of event need not be known, but for records that the kernel
