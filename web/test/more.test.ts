@@ -37,7 +37,7 @@ test('spans stand by thread and depth', () => {
 });
 
 /** run.py > _PyEval_EvalFrameDefault > list_sort > malloc; the second leads on, the last allocates. */
-function live(roles: number[]): { r: Recording; tree: CallTree } {
+function live(roles: number[], files = [0, 0, 0, 0], lines = [0, 0, 0, 0]): { r: Recording; tree: CallTree } {
   const r = new Recording();
   r.apply(decode(makeDocument({
     strings: ['', 'serve', '_PyEval_EvalFrameDefault', 'crunch', 'malloc', 'run.py', 'libpython.so', 'heap:live'],
@@ -50,9 +50,9 @@ function live(roles: number[]): { r: Recording; tree: CallTree } {
     threads: [{ process: 0, tid: 1, name: 'main', start: 0, cpu: 0 }],
   }, {
     'module.name': ['plain', [5, 6]], 'module.path': ['plain', [5, 6]], 'module.kind': ['plain', [4, 0]], 'module.note': ['plain', [0, 0]],
-    'symbol.name': ['delta', [1, 2, 3, 4]], 'symbol.module': ['plain', [1, 2, 1, 2]], 'symbol.file': ['delta', [0, 0, 0, 0]],
+    'symbol.name': ['delta', [1, 2, 3, 4]], 'symbol.module': ['plain', [1, 2, 1, 2]], 'symbol.file': ['delta', files],
     'symbol.line': ['plain', [0, 0, 0, 0]], 'symbol.nameless': ['plain', [0, 0, 0, 0]], 'symbol.role': ['plain', roles],
-    'frame.at': ['delta', [0, 1, 2, 3]], 'frame.steps': ['plain', [1, 1, 1, 1]], 'step.symbol': ['delta', [0, 1, 2, 3]], 'step.line': ['delta', [0, 0, 0, 0]],
+    'frame.at': ['delta', [0, 1, 2, 3]], 'frame.steps': ['plain', [1, 1, 1, 1]], 'step.symbol': ['delta', [0, 1, 2, 3]], 'step.line': ['delta', lines],
     // 1 serve, 2 serve>loop, 3 serve>loop>crunch, 4 serve>loop>crunch>loop>malloc, by way of 5
     'stack.up': ['plain', [0, 1, 1, 1, 1, 1]], 'stack.frame': ['delta', [0, 0, 1, 2, 1, 3]],
     'cell.event': ['delta', [0, 0, 1]], 'cell.thread': ['delta', [0, 0, 0]], 'cell.stack': ['delta', [2, 3, 5]],
@@ -72,6 +72,16 @@ test('live stacks are without the ways of the interpreter and of the allocator',
   assert.deepEqual(crunch, ['serve', 'crunch']);
   assert.deepEqual(sites(tree, only(r, 1)).map((s) => [s.name, s.bytes]), [['crunch', 100]]);
   assert.equal(functions(sum(tree, only(r, 1))).find((f) => f.name === 'crunch')!.self, 100);
+});
+
+test('memory has the line that asked for it, of Python where native code has none', () => {
+  const places = (roles: number[], files: number[]) => {
+    const { r, tree } = live(roles, files, [0, 0, 7, 99]);
+    return sites(tree, only(r, 1)).map((s) => [s.name, s.place]);
+  };
+  assert.deepEqual(places([0, 1, 0, 2], [5, 0, 5, 6]), [['crunch', 'run.py:7']]); // not the allocator's line in its file
+  assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 0]), [['malloc', 'run.py:7']]);
+  assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 6]), [['malloc', 'libpython.so:99']]);
 });
 
 test('without roles stacks are as they are', () => {
