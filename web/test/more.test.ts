@@ -8,6 +8,7 @@ import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
 import { draw } from '../src/data/graph.ts';
 import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
+import { matrix } from '../src/data/matrix.ts';
 import { Recording } from '../src/data/recording.ts';
 import { rates } from '../src/data/series.ts';
 import { callersText, sites } from '../src/data/sites.ts';
@@ -82,6 +83,15 @@ test('memory has the line that asked for it, of Python where native code has non
   assert.deepEqual(places([0, 1, 0, 2], [5, 0, 5, 6]), [['crunch', 'run.py:7']]); // not the allocator's line in its file
   assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 0]), [['malloc', 'run.py:7']]);
   assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 6]), [['malloc', 'libpython.so:99']]);
+});
+
+test('of many threads, those are told of that free what others allocated', () => {
+  const own = Array.from({ length: 20 }, (_, i) => ({ from: `w${i}`, by: 'itself', from_tid: i, by_tid: i, value: 1000 - i, count: 1 }));
+  const passed = [{ from: 'w17', by: 'w18', from_tid: 17, by_tid: 18, value: 30, count: 1 }, { from: 'w19', by: 'gone', from_tid: 19, by_tid: 99, value: 20, count: 1 }];
+  const m = matrix([...own, ...passed]);
+  assert.deepEqual(m.from.slice(0, 3), ['w17', 'w19', 'w0']);
+  assert.ok(m.by.includes('w18') && m.by.includes('gone') && m.from.length === 12 && m.by.length === 12);
+  assert.equal(m.cell.get('w17\0w18')!.value, 30);
 });
 
 test('without roles stacks are as they are', () => {
