@@ -106,7 +106,7 @@ export const kinds = computed<ValueKind[]>(() => {
 export const kind = computed<ValueKind | undefined>(() => {
   const id = route.value.value;
   return kinds.value.find((k) => k.id === id) ??
-    (recording.value ? defaultValue(kinds.value, recording.value) : undefined);
+    (recording.value ? defaultValue(kinds.value, recording.value, route.value.view) : undefined);
 });
 
 /** Parts of the route that sums depend on: as texts, so that other changes of it cost nothing. */

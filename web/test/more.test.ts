@@ -15,6 +15,7 @@ import { callersText, sites } from '../src/data/sites.ts';
 import { spansOf, suffices } from '../src/data/spans.ts';
 import { functions, sum } from '../src/data/sums.ts';
 import { CallTree } from '../src/data/tree.ts';
+import { defaultValue, valueKinds } from '../src/data/values.ts';
 import { makeDocument, sample } from './document.ts';
 
 const MS = 1e6;
@@ -83,6 +84,20 @@ test('memory has the line that asked for it, of Python where native code has non
   assert.deepEqual(places([0, 1, 0, 2], [5, 0, 5, 6]), [['crunch', 'run.py:7']]); // not the allocator's line in its file
   assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 0]), [['malloc', 'run.py:7']]);
   assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 6]), [['malloc', 'libpython.so:99']]);
+});
+
+test('what is counted at first: calls where they are looked at; other tools\' heaps are memory', () => {
+  const kindsOf = (...names: string[]) => {
+    const { r } = live([0, 0, 0, 0]);
+    r.head.events = names.map((name) => ({ ...r.head.events[0], name, unit: name.endsWith('space') ? 'bytes' : 'ns' }));
+    const kinds = valueKinds(r);
+    return { kinds, first: (view?: string) => defaultValue(kinds, r, view)!.id };
+  };
+  const traced = kindsOf('cpu', 'calls');
+  assert.deepEqual([traced.first(), traced.first('flame'), traced.first('calls')], ['cpu', 'cpu', 'calls']);
+  assert.equal(kindsOf('cpu').first('calls'), 'cpu');
+  const heap = kindsOf('inuse_space', 'alloc_space');
+  assert.deepEqual(heap.kinds.map((k) => [k.group, k.label]), [['Memory', 'Heap live'], ['Memory', 'Heap allocated']]);
 });
 
 test('of many threads, those are told of that free what others allocated', () => {
