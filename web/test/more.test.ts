@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
 import { draw } from '../src/data/graph.ts';
+import { bytes, byteSteps, ticks } from '../src/data/format.ts';
 import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
 import { matrix } from '../src/data/matrix.ts';
 import { Recording } from '../src/data/recording.ts';
@@ -107,6 +108,17 @@ test('of many threads, those are told of that free what others allocated', () =>
   assert.deepEqual(m.from.slice(0, 3), ['w17', 'w19', 'w0']);
   assert.ok(m.by.includes('w18') && m.by.includes('gone') && m.from.length === 12 && m.by.length === 12);
   assert.equal(m.cell.get('w17\0w18')!.value, 30);
+});
+
+test('marks of bytes are round, also beyond the next unit', () => {
+  const axis = (high: number) => {
+    const step = byteSteps(high).find((s) => high / s <= 6)!;
+    return ticks(Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => bytes(i * step)));
+  };
+  assert.deepEqual(axis(600 * 1024 ** 2), ['0 B', '100 MiB', '200 MiB', '300 MiB', '400 MiB', '500 MiB', '600 MiB']);
+  assert.deepEqual(axis(1.3 * 1024 ** 3), ['0 B', '256 MiB', '512 MiB', '768 MiB', '1.00 GiB', '1.25 GiB']);
+  assert.deepEqual(axis(5), ['0 B', '1 B', '2 B', '3 B', '4 B', '5 B']);
+  assert.deepEqual(axis(0.5), ['0 B']);
 });
 
 test('without roles stacks are as they are', () => {
