@@ -33,12 +33,13 @@ static const struct option options[] = {
      .help = "Replace FILE if it is there already."},
     {"event", 'e', OPTION_TEXT_AT(struct export_choices, event), .placeholder = "NAME",
      .default_text = "all, or cpu where a format holds but one",
-     .help = "Write the values of this event alone."},
+     .help = "Write the values of this event alone; wall is cpu and every off-cpu together."},
     {"weight", 0, OPTION_CHOICE_AT(struct export_choices, weight), .placeholder = "WHAT",
      .choices = weights,
-     .help = "What a stack's number is, in formats that have one number: how many samples, or the "
-             "sum of their values (nanoseconds, bytes). Automatic is bytes for memory and samples "
-             "for everything else."},
+     .help =
+         "What a stack's number is, in formats that have one number: how many samples, or the "
+         "sum of their values (nanoseconds, bytes). Automatic is bytes for memory, time for waits "
+         "and wall time, and samples for everything else."},
     {"by-process", 0, OPTION_FLAG_AT(struct export_choices, by_process),
      .help = "Folded: put the process before the first frame."},
     {"by-thread", 0, OPTION_FLAG_AT(struct export_choices, by_thread),
@@ -175,6 +176,9 @@ static int export_run(struct invocation *inv)
                                 .samples_apart = true};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
+    if (!rc && chosen->event && !strcmp(chosen->event, "wall") &&
+        profile_event_find(&p, "wall") == PROFILE_NONE)
+        rc = profile_join_wall(&p, &inv->error);
     if (!rc)
         rc = profile_settle(&p, &inv->error);
     if (!rc)
