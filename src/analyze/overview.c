@@ -143,6 +143,14 @@ static uint64_t period_of(const struct selection *s)
     return 0;
 }
 
+/* How long that lasted which is told of. */
+static uint64_t span_of(const struct report *r)
+{
+    uint64_t whole = duration_of(r->selection->profile);
+    uint64_t to = r->to && r->to < whole ? r->to : whole;
+    return to > r->from ? to - r->from : 0;
+}
+
 void section_totals(struct view *v, const struct report *r)
 {
     const struct selection *sel = r->selection;
@@ -153,9 +161,9 @@ void section_totals(struct view *v, const struct report *r)
         view_fact(s, sel->label.data, "period", "between samples", report_kind(r),
                   view_number(period_of(sel)))
             ->before = "one every ";
-    if (sel->unit == UNIT_NANOSECONDS && duration_of(p))
+    if (sel->unit == UNIT_NANOSECONDS && span_of(r))
         view_fact(s, sel->label.data, "utilization", "of one CPU", VIEW_PERCENT,
-                  view_percent(sel->value, duration_of(p)))
+                  view_percent(sel->value, span_of(r)))
             ->after = " of one CPU";
     uint64_t threads = chosen_threads(sel), processes = chosen_processes(sel);
     view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(processes))->after =

@@ -56,13 +56,14 @@ static void add_up(struct family *f)
         cost->self += c->value;
         cost->self_count += c->count;
     }
-    for (size_t i = 0; i < f->p->threads.len; i++) {
+    for (uint32_t i = 0; i < f->p->threads.len; i++) {
         uint32_t process = f->p->threads.data[i].process;
+        uint64_t counted = report_counted(f->r, i);
         if (!s->thread[i])
             continue;
         f->chosen[process] = true;
-        f->counted[process] += f->p->threads.data[i].cpu;
-        f->uncounted[process] |= !f->p->threads.data[i].cpu;
+        f->counted[process] += counted;
+        f->uncounted[process] |= !counted;
         f->threads[process]++;
     }
     for (size_t i = 0; i < f->p->processes.len; i++)
