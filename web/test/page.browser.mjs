@@ -117,6 +117,17 @@ test('a time that is dragged on a curve becomes a filter', async () => {
   const [from, to] = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1]).get('time').split('~').map(Number);
   close(from / 1e7, 50, 'from');
   close(to / 1e7, 150, 'to');
+  // It is seen on the curve, and said where it narrows nothing.
+  const seen = await page.locator('.u-select').first().evaluate((e) => [getComputedStyle(e).backgroundColor, e.getBoundingClientRect().width]);
+  const accent = await page.locator('.brand').evaluate((e) => getComputedStyle(e).color);
+  assert.equal(seen[0], accent);
+  close(seen[1], over.width / 2, 'width');
+  await page.open('heap.html', '#/memory?time=1~1000000');
+  assert.match(await page.locator('.chips').textContent(), /memory has no times/);
+  await page.open('heap.html', '#/counters?time=1~1000000');
+  assert.match(await page.locator('.chips').textContent(), /\(memory\) is of the whole recording/);
+  await page.open('heap.html', '#/flame/graph?time=1~1000000');
+  assert.doesNotMatch(await page.locator('.chips').textContent(), /whole recording/);
 });
 
 test('zooming by click, keys and wheel; the back button and the address restore it', async () => {

@@ -80,6 +80,17 @@ function Search() {
   );
 }
 
+/** What the chosen time does not narrow in the view that is shown; '': it narrows all. */
+function notNarrowed(): string {
+  const { view } = route.value;
+  if (view === 'memory') return 'memory has no times: its sums are of the whole recording';
+  const shown = view === 'counters' ? kinds.value.filter((k) => k.events.length === 1) : view !== 'timeline' && kind.value ? [kind.value] : [];
+  const untimed = shown.filter((k) => !k.timed);
+  if (!untimed.length) return '';
+  if (untimed.length < shown.length) return `what has no times (${untimed.some((k) => k.group === 'Memory') ? 'memory' : untimed[0].label}) is of the whole recording`;
+  return `${untimed[0].label} has no times: the whole recording is shown`;
+}
+
 function Chips() {
   const r = recording.value!;
   const { processes, threads, range } = route.value;
@@ -102,7 +113,7 @@ function Chips() {
       remove: () => go({ range: null, zoom: null }) });
   }
   if (!chips.length) return null;
-  const untimed = range && kind.value && !kind.value.timed;
+  const whole = range && notNarrowed();
   return (
     <div class="chips">
       {chips.map((c) => (
@@ -114,7 +125,7 @@ function Chips() {
       {chips.length > 1 && (
         <button type="button" class="quiet" onClick={() => go({ processes: [], threads: [], range: null, zoom: null })}>Clear</button>
       )}
-      {untimed && <span class="faint">{kind.value!.label} has no times: the whole recording is shown</span>}
+      {whole && <span class="faint">{whole}</span>}
       {comparing.value && <span class="faint">comparisons are of whole recordings</span>}
     </div>
   );
