@@ -317,13 +317,21 @@ test('rows of a table are reached and opened by keys', async () => {
 });
 
 test('two recordings are compared', async () => {
-  await page.open('diff.html', '#/flame/table');
-  const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
   const here = new Map(report('plain.sonde').functions.rows.map((f) => [f.name, f.self]));
   const there = new Map(report('other.sonde').functions.rows.map((f) => [f.name, f.self]));
-  for (const name of new Set([...here.keys(), ...there.keys()])) {
-    close(shown.get(name)?.before, there.get(name) ?? 0, `before of ${name}`);
-    close(shown.get(name)?.change, (here.get(name) ?? 0) - (there.get(name) ?? 0), `change of ${name}`);
+  const whole = (side) => [...side.values()].reduce((a, v) => a + v, 0);
+  // Totals differ, so that at first the one before is shown at the same total, as sonde diff does; or as recorded.
+  const how = page.getByLabel('How the one before is compared');
+  for (const [per, scale] of [['share', whole(here) / whole(there)], ['run', 1]]) {
+    if (per === 'share') await page.open('diff.html', '#/flame/table');
+    else await how.selectOption(per);
+    assert.equal(await how.inputValue(), per);
+    const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
+    for (const name of new Set([...here.keys(), ...there.keys()])) {
+      const before = scale * (there.get(name) ?? 0);
+      close(shown.get(name)?.before, before, `before of ${name}`);
+      close(shown.get(name)?.change, (here.get(name) ?? 0) - before, `change of ${name}`);
+    }
   }
   await page.go('#/flame/graph');
   await page.locator('.legend', { hasText: 'grown' }).waitFor();

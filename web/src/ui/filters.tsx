@@ -1,9 +1,9 @@
 // What is chosen, above every view: the value, the search, and a chip for each filter that holds.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { moment } from '../data/format.ts';
+import { moment, when } from '../data/format.ts';
 import { go, route } from '../route.ts';
-import { base, comparing, kind, kinds, recording } from '../store.ts';
+import { base, byShare, comparing, kind, kinds, recording } from '../store.ts';
 
 export function Filters() {
   const { view } = route.value;
@@ -32,11 +32,24 @@ export function Filters() {
       {base.value && (
         <label class="check">
           <input type="checkbox" checked={comparing.value} onChange={(e) => go({ compare: e.currentTarget.checked, zoom: null })} />
-          Compare with {base.value.recording.head.meta.title}
+          Compare with {otherName()}
         </label>
+      )}
+      {comparing.value && (
+        <select aria-label="How the one before is compared" value={byShare.value ? 'share' : 'run'}
+          onChange={(e) => go({ per: e.currentTarget.value === 'share' ? 'share' : 'run', zoom: null })}>
+          <option value="run">as recorded</option>
+          <option value="share">at the same total</option>
+        </select>
       )}
     </section>
   );
+}
+
+/** What is compared with: two runs of one program have the same title. */
+function otherName(): string {
+  const { title, date } = base.value!.recording.head.meta;
+  return title === recording.value!.head.meta.title && date ? `the run of ${when(date)}` : title;
 }
 
 /** Typing replaces the step of the history that it began. */
