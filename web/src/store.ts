@@ -152,13 +152,14 @@ const plain = computed<Sums | null>(() => {
   return held.value && choice.value ? sum(held.value.tree, choice.value) : null;
 });
 
-/** Both recordings, whole: what is chosen here means nothing there. */
-const sides = computed<{ after: Sums; before: Sums } | null>(() => {
-  if (!comparing.value || !held.value || !kind.value) return null;
+/** Both recordings, whole: what is chosen here means nothing there. null: there is none of it in the other one. */
+export const sides = computed<{ after: Sums; before: Sums } | null>(() => {
+  version.value;
+  if (!coded.value || !comparing.value || !held.value || !kind.value) return null;
   const other = base.value!;
   const there = valueKinds(other.recording).find((k) => k.id === kind.value!.id);
-  return { after: sum(held.value.tree, choiceOf(kind.value, held.value.recording, null, null)),
-    before: sum(other.tree, choiceOf(there, other.recording, null, null)) };
+  return there ? { after: sum(held.value.tree, choiceOf(kind.value, held.value.recording, null, null)),
+    before: sum(other.tree, choiceOf(there, other.recording, null, null)) } : null;
 });
 
 /** Are shares of each total compared, not what was recorded? */

@@ -337,6 +337,10 @@ test('two recordings are compared', async () => {
   await page.locator('.legend', { hasText: 'grown' }).waitFor();
   await page.getByRole('checkbox').uncheck();
   await page.locator('.legend', { hasText: 'Python' }).waitFor();
+  await page.getByRole('checkbox').check();
+  await page.go('#/flame/graph?value=wall'); // that only one of them has
+  await page.locator('.filters', { hasText: 'it has no Wall time: nothing is compared' }).waitFor();
+  await page.locator('.legend', { hasText: 'Python' }).waitFor();
 });
 
 test('names are never markup, and nothing is asked of any network', async () => {

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { moment, when } from '../data/format.ts';
 import { go, route } from '../route.ts';
-import { base, byShare, comparing, kind, kinds, recording } from '../store.ts';
+import { base, byShare, coded, comparing, kind, kinds, recording, sides } from '../store.ts';
 
 export function Filters() {
   const { view } = route.value;
@@ -35,14 +35,21 @@ export function Filters() {
           Compare with {otherName()}
         </label>
       )}
-      {comparing.value && (
-        <select aria-label="How the one before is compared" value={byShare.value ? 'share' : 'run'}
-          onChange={(e) => go({ per: e.currentTarget.value === 'share' ? 'share' : 'run', zoom: null })}>
-          <option value="run">as recorded</option>
-          <option value="share">at the same total</option>
-        </select>
-      )}
+      {comparing.value && view === 'flame' && <Measure />}
     </section>
+  );
+}
+
+/** How the two are compared: here alone, since other views need no sums of both. */
+function Measure() {
+  if (!coded.value || !kind.value) return null;
+  if (!sides.value) return <span class="field-note">it has no {kind.value.label}: nothing is compared</span>;
+  return (
+    <select aria-label="How the one before is compared" value={byShare.value ? 'share' : 'run'}
+      onChange={(e) => go({ per: e.currentTarget.value === 'share' ? 'share' : 'run', zoom: null })}>
+      <option value="run">as recorded</option>
+      <option value="share">at the same total</option>
+    </select>
   );
 }
 
