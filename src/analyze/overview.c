@@ -108,14 +108,20 @@ void section_run(struct view *v, const struct report *r)
     struct text ended = TEXT_INIT;
     view_fact(s, "", "command", "command", VIEW_TEXT, view_text(s, report_command(p)))->hidden =
         true;
+    const char *format = profile_meta_get(p, "imported_from");
+    bool told = q && report_tells_end(p, q);
+    if (format && !told)
+        view_fact(s, "", "imported_from", "imported from", VIEW_TEXT, view_text(s, format))
+            ->before = "imported from ";
     if (q) {
         status_text(q, false, &ended);
-        view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data));
+        view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data))->hidden = !told;
     }
     struct view_fact *f =
         view_fact(s, "", "duration", "duration", VIEW_DURATION, view_number(duration_of(p)));
-    f->before = q ? " after " : "ran ";
-    f->glued = q != NULL;
+    f->before = told ? " after " : "ran ";
+    f->glued = told;
+    f->hidden = format && !duration_of(p);
     const char *host = profile_meta_get(p, "host");
     if (host)
         view_fact(s, "", "host", "host", VIEW_TEXT, view_text(s, host))->before = "on ";

@@ -138,6 +138,11 @@ static void family_release(struct family *f)
     free(f->shown);
 }
 
+bool report_tells_end(const struct profile *p, const struct profile_process *q)
+{
+    return q->status_known || !q->ended || !profile_meta_get(p, "imported_from");
+}
+
 void status_text(const struct profile_process *q, bool brief, struct text *out)
 {
     if (!q->ended)
@@ -192,7 +197,7 @@ static void put_end(struct view_section *s, const struct profile *p, uint32_t pr
     const struct profile_process *q = &p->processes.data[process];
     struct text how = TEXT_INIT;
     status_text(q, true, &how);
-    if (!q->ended || !q->status_known || q->status)
+    if (report_tells_end(p, q) && (!q->ended || !q->status_known || q->status))
         row[ENDED] = view_text(s, how.data);
     if (q->start >= p->start)
         row[START] = view_number(q->start - p->start);

@@ -34,6 +34,8 @@ uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 
 /* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */
 void status_text(const struct profile_process *q, bool brief, struct text *out);
+/* Files of other tools know how nothing ended: that is not told of each process. */
+bool report_tells_end(const struct profile *p, const struct profile_process *q);
 
 const char *report_plural(uint64_t n, const char *one, const char *many);
 /* The command line as recorded, else the first program's. */

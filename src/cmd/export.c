@@ -26,7 +26,8 @@ static const struct option options[] = {
      .help = "What to write: pprof (for 'go tool pprof' and most servers), folded (for flame graph "
              "scripts), speedscope, chrome-trace (for Perfetto), gecko (for the Firefox Profiler), "
              "callgrind (for KCachegrind), dot (for Graphviz), perf (for 'perf report'), "
-             "perf-script, json (all there is) or csv (a row a stack)."},
+             "perf-script, json (all there is), csv (a row a stack), massif (for ms_print) or "
+             "heaptrack (as heaptrack_print prints)."},
     {"output", 'o', OPTION_TEXT_AT(struct export_choices, output), .placeholder = "FILE",
      .help = "Where to write; '-' is standard output."},
     {"force", 0, OPTION_FLAG_AT(struct export_choices, force),

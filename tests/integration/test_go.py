@@ -104,6 +104,8 @@ def test_what_pprof_shows_is_shown(sonde, pprof, profiles):  # noqa: F811
     assert "Type: inuse_space" in pprof("-top", path)
     assert functions(sonde, path) == functions(sonde, path, "--event", "inuse_space")
     assert functions(sonde, path) != functions(sonde, path, "--event", "alloc_space")
+    shown = sonde("report", path).stdout
+    assert "\nimported from pprof · 2" in shown and "unknown" not in shown  # nor how long, nor how it ended
     done = sonde("report", path, "--heap")
     assert done.status == 1 and done.stderr.endswith("look at them with --event inuse_space\n")
 
