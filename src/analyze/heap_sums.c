@@ -23,6 +23,13 @@ int heap_missing(const struct profile *p, const char *file, struct error *err)
                          "%s was made with --heap, but no process had the agent in it: it cannot "
                          "be brought into programs that are static, set-user-ID or end at once",
                          file);
+    for (size_t i = 0; i < p->events.len; i++)
+        if (p->events.data[i].unit == UNIT_BYTES && p->events.data[i].value)
+            return error_set(
+                err, FAULT_MISSING,
+                "%s has sums of memory by stack, and neither peaks nor who freed what; "
+                "look at them with --event %s",
+                file, profile_text(p, p->events.data[i].name));
     return error_set(err, FAULT_MISSING,
                      "%s says nothing about memory; record it with `sonde run --heap`", file);
 }

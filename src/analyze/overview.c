@@ -108,14 +108,20 @@ void section_run(struct view *v, const struct report *r)
     struct text ended = TEXT_INIT;
     view_fact(s, "", "command", "command", VIEW_TEXT, view_text(s, report_command(p)))->hidden =
         true;
+    const char *format = profile_meta_get(p, "imported_from");
+    bool told = q && report_tells_end(p, q);
+    if (format && !told)
+        view_fact(s, "", "imported_from", "imported from", VIEW_TEXT, view_text(s, format))
+            ->before = "imported from ";
     if (q) {
         status_text(q, false, &ended);
-        view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data));
+        view_fact(s, "", "ended", "ended", VIEW_TEXT, view_text(s, ended.data))->hidden = !told;
     }
     struct view_fact *f =
         view_fact(s, "", "duration", "duration", VIEW_DURATION, view_number(duration_of(p)));
-    f->before = q ? " after " : "ran ";
-    f->glued = q != NULL;
+    f->before = told ? " after " : "ran ";
+    f->glued = told;
+    f->hidden = format && !duration_of(p);
     const char *host = profile_meta_get(p, "host");
     if (host)
         view_fact(s, "", "host", "host", VIEW_TEXT, view_text(s, host))->before = "on ";
@@ -143,6 +149,14 @@ static uint64_t period_of(const struct selection *s)
     return 0;
 }
 
+/* How long that lasted which is told of. */
+static uint64_t span_of(const struct report *r)
+{
+    uint64_t whole = duration_of(r->selection->profile);
+    uint64_t to = r->to && r->to < whole ? r->to : whole;
+    return to > r->from ? to - r->from : 0;
+}
+
 void section_totals(struct view *v, const struct report *r)
 {
     const struct selection *sel = r->selection;
@@ -153,9 +167,9 @@ void section_totals(struct view *v, const struct report *r)
         view_fact(s, sel->label.data, "period", "between samples", report_kind(r),
                   view_number(period_of(sel)))
             ->before = "one every ";
-    if (sel->unit == UNIT_NANOSECONDS && duration_of(p))
+    if (sel->unit == UNIT_NANOSECONDS && span_of(r))
         view_fact(s, sel->label.data, "utilization", "of one CPU", VIEW_PERCENT,
-                  view_percent(sel->value, duration_of(p)))
+                  view_percent(sel->value, span_of(r)))
             ->after = " of one CPU";
     uint64_t threads = chosen_threads(sel), processes = chosen_processes(sel);
     view_fact(s, "in", "processes", "processes", VIEW_COUNT, view_number(processes))->after =

@@ -56,13 +56,14 @@ static void add_up(struct family *f)
         cost->self += c->value;
         cost->self_count += c->count;
     }
-    for (size_t i = 0; i < f->p->threads.len; i++) {
+    for (uint32_t i = 0; i < f->p->threads.len; i++) {
         uint32_t process = f->p->threads.data[i].process;
+        uint64_t counted = report_counted(f->r, i);
         if (!s->thread[i])
             continue;
         f->chosen[process] = true;
-        f->counted[process] += f->p->threads.data[i].cpu;
-        f->uncounted[process] |= !f->p->threads.data[i].cpu;
+        f->counted[process] += counted;
+        f->uncounted[process] |= !counted;
         f->threads[process]++;
     }
     for (size_t i = 0; i < f->p->processes.len; i++)
@@ -137,6 +138,11 @@ static void family_release(struct family *f)
     free(f->shown);
 }
 
+bool report_tells_end(const struct profile *p, const struct profile_process *q)
+{
+    return q->status_known || !q->ended || !profile_meta_get(p, "imported_from");
+}
+
 void status_text(const struct profile_process *q, bool brief, struct text *out)
 {
     if (!q->ended)
@@ -155,8 +161,8 @@ void status_text(const struct profile_process *q, bool brief, struct text *out)
 
 static const char *arguments_of(const struct profile *p, uint32_t process)
 {
-    const struct profile_process *q = &p->processes.data[process];
-    return q->execs.len ? profile_text(p, q->execs.data[q->execs.len - 1].arguments) : "";
+    const struct profile_exec *program = profile_process_program(p, process);
+    return program ? profile_text(p, program->arguments) : "";
 }
 
 void process_text(const struct profile *p, uint32_t process, struct text *out)
@@ -191,7 +197,7 @@ static void put_end(struct view_section *s, const struct profile *p, uint32_t pr
     const struct profile_process *q = &p->processes.data[process];
     struct text how = TEXT_INIT;
     status_text(q, true, &how);
-    if (!q->ended || !q->status_known || q->status)
+    if (report_tells_end(p, q) && (!q->ended || !q->status_known || q->status))
         row[ENDED] = view_text(s, how.data);
     if (q->start >= p->start)
         row[START] = view_number(q->start - p->start);

@@ -24,6 +24,7 @@ struct report {
     const struct tree *tree; /* of it, top-down, without waits, sorted by total */
     const char *file;        /* the recording, as typed: for the commands it suggests */
     uint64_t top;            /* rows of a table; 0: all */
+    uint64_t from, to;       /* ns since the start, of what was loaded; to 0: the end */
     enum report_sort sort;
     double min;     /* of the call tree: percent below which a branch is gathered up */
     uint32_t depth; /* of the call tree; 0: no bound */

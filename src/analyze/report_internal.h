@@ -24,6 +24,9 @@ void rank(struct ranked *all, size_t count, enum report_sort sort);
 /* Starts a view: its title and what it is over. */
 void report_begin(struct view *v, const struct report *r, const char *id, const char *title,
                   const char *main);
+/* CPU time of a thread as the kernel counted it, which is of all its life: 0 where only a part of
+ * the time is told of, as where it is unknown. */
+uint64_t report_counted(const struct report *r, uint32_t thread);
 enum view_kind report_kind(const struct report *r);
 /* The width from which a column of counts is shown: never, where nothing has one. */
 unsigned report_counts(const struct report *r, unsigned from_width);
@@ -31,6 +34,8 @@ uint64_t report_shown(const struct report *r, uint64_t rows); /* of so many */
 
 /* "exit 0", "killed by SIGSEGV" (brief: "SIGSEGV"), "still running". */
 void status_text(const struct profile_process *q, bool brief, struct text *out);
+/* Files of other tools know how nothing ended: that is not told of each process. */
+bool report_tells_end(const struct profile *p, const struct profile_process *q);
 
 const char *report_plural(uint64_t n, const char *one, const char *many);
 /* The command line as recorded, else the first program's. */

@@ -28,6 +28,11 @@ static struct ranked *rank_threads(const struct report *r, size_t *count)
     return all;
 }
 
+uint64_t report_counted(const struct report *r, uint32_t thread)
+{
+    return r->from || r->to ? 0 : r->selection->profile->threads.data[thread].cpu;
+}
+
 static void put_thread(struct view_section *s, const struct report *r, const struct ranked *at)
 {
     const struct profile *p = r->selection->profile;
@@ -36,7 +41,7 @@ static void put_thread(struct view_section *s, const struct report *r, const str
     struct view_value *row = view_row(s, 0, VIEW_PLAIN);
     row[VALUE] = view_number(at->cost.self);
     row[PERCENT] = view_percent(at->cost.self, r->selection->value);
-    row[COUNTED] = view_nonzero(t->cpu);
+    row[COUNTED] = view_nonzero(report_counted(r, at->id));
     row[SAMPLES] = view_number(at->cost.self_count);
     row[TID] = view_number((uint64_t)t->tid);
     row[NAME] = view_text(s, *at->name ? at->name : "?");
@@ -60,7 +65,7 @@ static void put_rest(struct view_section *s, const struct report *r, const struc
     for (size_t i = shown; i < count; i++) {
         value += all[i].cost.self;
         samples += all[i].cost.self_count;
-        counted += r->selection->profile->threads.data[all[i].id].cpu;
+        counted += report_counted(r, all[i].id);
     }
     char name[64];
     snprintf(name, sizeof name, "… %zu more threads", count - shown);

@@ -239,16 +239,16 @@ int inside_fd(const struct session *s)
     return agents_fd(s->agents);
 }
 
-/* With perf, its records tell who runs what; the agents' words are for Python and the heap. */
+/* With perf, its records tell who runs what; the agents' words are for Python and the heap. An
+ * agent may be faster, and its process over before anybody could ask /proc whose child it was. */
 static void on_process(void *context, struct agents_process *p)
 {
     struct session *s = context;
     p->python_user = python_process_new(s->writer, &s->modules, p);
-    if (s->perf)
-        ;
-    else if (tasks_find(&s->tasks, p->pid) && p->epoch)
+    bool known = tasks_find(&s->tasks, p->pid) != NULL;
+    if (known && p->epoch && !s->perf)
         tasks_on_exec(&s->tasks, p->pid, p->comm, p->start);
-    else if (!tasks_find(&s->tasks, p->pid))
+    else if (!known && (!s->perf || tasks_find(&s->tasks, p->parent)))
         tasks_on_fork(&s->tasks, p->pid, p->pid, p->parent, p->parent, p->start);
     if (s->heaps)
         heaps_on_process(s->heaps, p);

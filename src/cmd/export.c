@@ -26,19 +26,21 @@ static const struct option options[] = {
      .help = "What to write: pprof (for 'go tool pprof' and most servers), folded (for flame graph "
              "scripts), speedscope, chrome-trace (for Perfetto), gecko (for the Firefox Profiler), "
              "callgrind (for KCachegrind), dot (for Graphviz), perf (for 'perf report'), "
-             "perf-script, json (all there is) or csv (a row a stack)."},
+             "perf-script, json (all there is), csv (a row a stack), massif (for ms_print) or "
+             "heaptrack (as heaptrack_print prints)."},
     {"output", 'o', OPTION_TEXT_AT(struct export_choices, output), .placeholder = "FILE",
      .help = "Where to write; '-' is standard output."},
     {"force", 0, OPTION_FLAG_AT(struct export_choices, force),
      .help = "Replace FILE if it is there already."},
     {"event", 'e', OPTION_TEXT_AT(struct export_choices, event), .placeholder = "NAME",
      .default_text = "all, or cpu where a format holds but one",
-     .help = "Write the values of this event alone."},
+     .help = "Write the values of this event alone; wall is cpu and every off-cpu together."},
     {"weight", 0, OPTION_CHOICE_AT(struct export_choices, weight), .placeholder = "WHAT",
      .choices = weights,
-     .help = "What a stack's number is, in formats that have one number: how many samples, or the "
-             "sum of their values (nanoseconds, bytes). Automatic is bytes for memory and samples "
-             "for everything else."},
+     .help =
+         "What a stack's number is, in formats that have one number: how many samples, or the "
+         "sum of their values (nanoseconds, bytes). Automatic is bytes for memory, time for waits "
+         "and wall time, and samples for everything else."},
     {"by-process", 0, OPTION_FLAG_AT(struct export_choices, by_process),
      .help = "Folded: put the process before the first frame."},
     {"by-thread", 0, OPTION_FLAG_AT(struct export_choices, by_thread),
@@ -175,6 +177,9 @@ static int export_run(struct invocation *inv)
                                 .samples_apart = true};
     profile_init(&p);
     rc = reading_open(inv->argv[0], NULL, &load, &p, &inv->error);
+    if (!rc && chosen->event && !strcmp(chosen->event, "wall") &&
+        profile_event_find(&p, "wall") == PROFILE_NONE)
+        rc = profile_join_wall(&p, &inv->error);
     if (!rc)
         rc = profile_settle(&p, &inv->error);
     if (!rc)

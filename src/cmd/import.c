@@ -15,7 +15,7 @@ static const struct option options[] = {
     {"format", 'f', OPTION_TEXT_AT(struct import_choices, format), .placeholder = "FORMAT",
      .default_text = "by content",
      .help = "Read FILE as this: pprof, folded, speedscope, chrome-trace, callgrind, perf-data, "
-             "perf-script, gperftools-cpu, gperftools-heap or cpuprofile."},
+             "perf-script, gperftools-cpu, gperftools-heap, jemalloc-heap or cpuprofile."},
     {"output", 'o', OPTION_TEXT_AT(struct import_choices, output), .placeholder = "FILE",
      .default_text = "the name of the first file with .sonde", .help = "The recording to make."},
     {"force", 0, OPTION_FLAG_AT(struct import_choices, force),

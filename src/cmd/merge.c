@@ -35,7 +35,9 @@ const struct command command_merge = {
     .description =
         "Adds recordings, or files of other tools, up into one. Processes stay apart even if their "
         "numbers are equal; code that is the same becomes one, and so do events of the same name. "
-        "Times of different machines are aligned by their wall clocks.",
+        "Times of different machines are aligned by their wall clocks. Of several peaks of the "
+        "heap "
+        "the highest stays.",
     .options = options,
     .options_size = sizeof(struct merge_choices),
     .operands_min = 2,

@@ -289,6 +289,8 @@ static int show(struct invocation *inv, const struct profile *p)
                        .tree = &tree,
                        .file = inv->argv[0],
                        .top = top_of(inv),
+                       .from = o->filter.from,
+                       .to = o->filter.to,
                        .sort = sorted_by[o->sort],
                        .min = o->min,
                        .depth = (uint32_t)o->depth,

@@ -29,6 +29,7 @@ struct callgrind {
     struct map entry_index; /* (function, callee) and line -> entry */
     uint32_t events[CALLGRIND_EVENTS_MAX];
     size_t event_count;
+    int32_t pid; /* 0: unknown */
 };
 
 /* Makes cells of all that was read. */

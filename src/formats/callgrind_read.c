@@ -128,6 +128,8 @@ static int take_header(struct reader *r, char *line, bool *header, struct error 
     }
     if (!strncmp(line, "creator", key) && key == 7)
         r->closes = text_starts(value, "callgrind-") || text_starts(value, "sonde");
+    if (!strncmp(line, "pid", key) && key == 3)
+        r->c.pid = (int32_t)(strtoul(value, NULL, 10) & INT32_MAX);
     if (!strncmp(line, "cmd", key) && key == 3)
         profile_meta_set(r->c.im.profile, "command", value);
     if (!strncmp(line, "positions", key) && key == 9) {

@@ -183,7 +183,7 @@ int callgrind_stacks(struct callgrind *c, struct error *err)
 {
     struct weaver w = {.c = c};
     int rc = 0;
-    w.thread = import_thread(&c->im, import_process(&c->im, 1, ""), 1, "");
+    w.thread = import_thread(&c->im, import_only_process(&c->im, c->pid ? c->pid : 1), 1, "");
     w.incoming.data = group(c, true, &w.first);
     w.lines.data = group(c, false, &w.own);
     w.incoming.len = w.first[c->functions.len];

@@ -93,10 +93,18 @@ uint32_t format_main_event(const struct profile *p)
     return p->events.len ? 0 : PROFILE_NONE;
 }
 
+/* Waits are of any length: how many there were says little. */
+static bool sums_values(const struct profile *p, uint32_t event)
+{
+    const char *name = profile_text(p, p->events.data[event].name);
+    return p->events.data[event].unit == UNIT_BYTES || text_starts(name, "off-cpu:") ||
+           !strcmp(name, "wall");
+}
+
 uint64_t format_weight(const struct profile *p, const struct profile_cell *c, enum weight weight)
 {
     if (weight == WEIGHT_AUTOMATIC)
-        weight = p->events.data[c->event].unit == UNIT_BYTES ? WEIGHT_VALUE : WEIGHT_SAMPLES;
+        weight = sums_values(p, c->event) ? WEIGHT_VALUE : WEIGHT_SAMPLES;
     return weight == WEIGHT_VALUE ? c->value : c->count;
 }
 

@@ -16,7 +16,7 @@
 #include "profile/profile.h"
 
 enum weight {
-    WEIGHT_AUTOMATIC, /* bytes as bytes, everything else in samples */
+    WEIGHT_AUTOMATIC, /* bytes as bytes, waits as time, everything else in samples */
     WEIGHT_SAMPLES,
     WEIGHT_VALUE,
 };

@@ -105,7 +105,7 @@ static int push_stack(struct import *im, struct mapped *m, const uint64_t *addre
 static int count_stacks(struct import *im, struct mapped *m, const struct words *w, size_t end,
                         uint32_t event, struct error *err)
 {
-    uint32_t process = import_process(im, 1, ""), thread = import_thread(im, process, 1, "");
+    uint32_t process = import_only_process(im, 1), thread = import_thread(im, process, 1, "");
     uint64_t period = im->profile->events.data[event].period, address[DEPTH_MAX];
     int rc = 0;
     for (size_t at = 5; at < end && !rc;) {
@@ -382,7 +382,7 @@ static int heap_read_as(struct source *in, const struct import_options *options,
     import_init(&h.im, p, in, options);
     h.in_use = import_event(&h.im, "inuse_space", UNIT_BYTES, 0);
     h.all = import_event(&h.im, "alloc_space", UNIT_BYTES, 0);
-    h.thread = import_thread(&h.im, import_process(&h.im, 1, ""), 1, "");
+    h.thread = import_thread(&h.im, import_only_process(&h.im, 1), 1, "");
     rc = read(&h, (char *)data, len, err);
     if (!rc) {
         check_sums(&h);

@@ -47,6 +47,21 @@ uint32_t import_process(struct import *im, int32_t pid, const char *name)
     return process;
 }
 
+uint32_t import_only_process(struct import *im, int32_t pid)
+{
+    const char *command = profile_meta_get(im->profile, "command");
+    size_t len = command ? strcspn(command, " ") : 0;
+    if (!len)
+        return import_process(im, pid, source_name(im->source));
+    const char *slash = memrchr(command, '/', len);
+    size_t skip = slash ? (size_t)(slash + 1 - command) : 0;
+    struct text name = TEXT_INIT;
+    text_add_len(&name, command + skip, len - skip);
+    uint32_t process = import_process(im, pid, name.data);
+    text_release(&name);
+    return process;
+}
+
 uint32_t import_thread(struct import *im, uint32_t process, int32_t tid, const char *name)
 {
     struct profile *p = im->profile;

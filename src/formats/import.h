@@ -41,6 +41,9 @@ uint32_t import_string(struct import *im, const char *text, size_t len);
 
 /* PROFILE_NONE when there are too many: import_too_many says so. */
 uint32_t import_process(struct import *im, int32_t pid, const char *name);
+/* Of a file that is of one process and does not name it: called as its command is, where that is
+ * known by now, else as the file. */
+uint32_t import_only_process(struct import *im, int32_t pid);
 uint32_t import_thread(struct import *im, uint32_t process, int32_t tid, const char *name);
 uint32_t import_module(struct import *im, const char *path);
 uint32_t import_event(struct import *im, const char *name, enum value_unit unit, uint64_t period);

@@ -67,7 +67,7 @@ struct pprof_reader {
     uint64_t largest_id;
     VECTOR(struct step) before; /* the sample before, outermost first */
     struct map named_threads;   /* (process, name) -> thread without a number */
-    uint64_t time, duration, period, drop_frames;
+    uint64_t time, duration, period, drop_frames, default_type;
     struct slice period_type;
     uint64_t labels_ignored;
     bool strings_missing;
@@ -217,6 +217,9 @@ static int first_pass_field(struct pprof_reader *r, const struct proto_field *f,
         return 0;
     case PROFILE_DROP_FRAMES:
         r->drop_frames = f->value;
+        return 0;
+    case PROFILE_DEFAULT_TYPE:
+        r->default_type = f->value;
         return 0;
     case PROFILE_COMMENT:
         if (f->wire == PROTO_VARINT && r->comments.len < IMPORT_NOTES_MAX)
@@ -598,28 +601,46 @@ static enum value_unit unit_of(const char *name, uint64_t *scale)
     return UNIT_COUNT;
 }
 
+/* What pprof shows unless told otherwise: the file's own choice, else the last. */
+static size_t default_column(struct pprof_reader *r)
+{
+    const char *name = r->default_type ? text(r, r->default_type) : "";
+    for (size_t i = 0; *name && i < r->columns.len; i++)
+        if (!strcmp(name, text(r, r->columns.data[i].name)))
+            return i;
+    return r->columns.len - 1;
+}
+
+static int name_column(struct pprof_reader *r, size_t i, const char *period_type, struct error *err)
+{
+    struct column *c = &r->columns.data[i];
+    const char *name = text(r, c->name);
+    enum value_unit unit = unit_of(text(r, c->unit), &c->scale);
+    bool paired = i > 0 && r->columns.data[i - 1].counts;
+    uint64_t period = unit == UNIT_COUNT && !paired;
+    if (!strcmp(name, period_type))
+        period = r->period * c->scale;
+    size_t known = r->im.profile->events.len;
+    c->event = import_event(&r->im, name[0] ? name : "samples", unit, period);
+    return c->event < known ? bad(r, r->start, err, "two sample types have the same name") : 0;
+}
+
+/* Views show the first event that has anything: the one that pprof would show comes first. */
 static int name_columns(struct pprof_reader *r, struct error *err)
 {
-    uint64_t v[TYPE_UNIT + 1] = {0};
+    uint64_t v[TYPE_UNIT + 1] = {0}, scale;
+    size_t len = r->columns.len, first = default_column(r);
     get_numbers(r->period_type, v, TYPE_UNIT + 1);
-    for (size_t i = 0; i < r->columns.len; i++) {
+    for (size_t i = 0; i + 1 < len; i++) {
         struct column *c = &r->columns.data[i];
-        const char *name = text(r, c->name);
-        enum value_unit unit = unit_of(text(r, c->unit), &c->scale);
-        c->counts = unit == UNIT_COUNT && is_count(name) && i + 1 < r->columns.len &&
-                    !is_count(text(r, r->columns.data[i + 1].name));
-        if (c->counts)
-            continue;
-        bool paired = i > 0 && r->columns.data[i - 1].counts;
-        uint64_t period = unit == UNIT_COUNT && !paired;
-        if (!strcmp(name, text(r, v[TYPE_NAME])))
-            period = r->period * c->scale;
-        size_t known = r->im.profile->events.len;
-        c->event = import_event(&r->im, name[0] ? name : "samples", unit, period);
-        if (c->event < known)
-            return bad(r, r->start, err, "two sample types have the same name");
+        c->counts = unit_of(text(r, c->unit), &scale) == UNIT_COUNT && is_count(text(r, c->name)) &&
+                    !is_count(text(r, c[1].name));
     }
-    return 0;
+    int rc = 0;
+    for (size_t i = 0; i < len && !rc; i++)
+        if (!r->columns.data[(first + i) % len].counts)
+            rc = name_column(r, (first + i) % len, text(r, v[TYPE_NAME]), err);
+    return rc;
 }
 
 static int first_pass(struct pprof_reader *r, size_t len, struct error *err)

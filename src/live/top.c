@@ -8,10 +8,10 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "capture/proc.h"
+#include "profile/interpreter.h"
 #include "render/view_json.h"
 
 #define FRAMES_MAX 48
-#define FORKS_MAX 64 /* one below the other */
 
 struct writing {
     struct json json;
@@ -43,22 +43,10 @@ static void add_up_cpu(struct writing *w)
             w->cpu[p->cells.data[i].thread] += p->cells.data[i].value;
 }
 
-/* With its arguments. One that was forked a moment ago, and has not been looked at yet, runs what
- * its parent runs. */
 static const char *command_of(const struct profile *p, uint32_t number)
 {
-    const char *name = profile_process_name(p, number);
-    for (unsigned level = 0; level < FORKS_MAX; level++) {
-        const struct profile_process *x = &p->processes.data[number];
-        const char *arguments =
-            x->execs.len ? profile_text(p, x->execs.data[x->execs.len - 1].arguments) : "";
-        if (*arguments || x->parent == PROFILE_NONE)
-            return arguments;
-        number = x->parent;
-        if (strcmp(profile_process_name(p, number), name) != 0)
-            break;
-    }
-    return "";
+    const struct profile_exec *program = profile_process_program(p, number);
+    return program ? profile_text(p, program->arguments) : "";
 }
 
 static void put_process(struct writing *w, uint32_t number)
@@ -115,16 +103,46 @@ static int by_value(const void *a, const void *b)
     return x->value < y->value ? 1 : x->value > y->value ? -1 : 0;
 }
 
+static bool is_python(const struct profile *p, const struct profile_frame *f)
+{
+    return f->module != PROFILE_NONE && p->modules.data[f->module].kind == CODE_PYTHON;
+}
+
+/* Does a frame only lead from one of Python to the next? Its name came too late to load it without.
+ */
+static bool leads_on(const struct profile *p, const struct profile_frame *f, bool in_python)
+{
+    if (f->module == PROFILE_NONE || f->location_count != 1)
+        return false;
+    const struct profile_function *named =
+        &p->functions.data[p->locations.data[f->first_location].function];
+    enum interpreter_way way =
+        p->modules.data[f->module].kind == CODE_ELF
+            ? interpreter_way(profile_text(p, named->name), profile_module_name(p, f->module))
+            : WAY_NONE;
+    return way == WAY_ANYWHERE || (way == WAY_IN_PYTHON && in_python);
+}
+
+static bool has_python(const struct profile *p, uint32_t stack)
+{
+    while (stack && !is_python(p, &p->frames.data[p->stacks.data[stack].frame]))
+        stack = p->stacks.data[stack].parent;
+    return stack != 0;
+}
+
 /* Innermost first; "python" is how many stand before the first that is Python. */
 static void put_frames(struct writing *w, uint32_t stack)
 {
     const struct profile *p = w->profile;
+    bool in_python = has_python(p, stack);
     unsigned python = 0;
     json_key(&w->json, "frames");
     json_open_array(&w->json);
     for (unsigned n = 0; stack && n < FRAMES_MAX; stack = p->stacks.data[stack].parent) {
         const struct profile_frame *f = &p->frames.data[p->stacks.data[stack].frame];
-        if (!python && f->module != PROFILE_NONE && p->modules.data[f->module].kind == CODE_PYTHON)
+        if (n && leads_on(p, f, in_python))
+            continue;
+        if (!python && is_python(p, f))
             python = n;
         for (uint32_t i = 0; i < f->location_count; i++, n++) {
             const struct profile_location *at = &p->locations.data[f->first_location + i];

@@ -1,6 +1,8 @@
 /* Several profiles as one; see merge.h. */
 #include "profile/merge.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,7 @@ struct merge {
     const struct profile *from;
     int64_t shift; /* added to times */
     uint32_t *processes, *threads, *modules, *functions, *frames, *stacks, *events;
+    uint32_t left_out; /* event of `from` whose cells are not taken; PROFILE_NONE: none */
 };
 
 static uint32_t translate(const uint32_t *ids, size_t len, uint32_t index)
@@ -164,11 +167,46 @@ static int merge_samples(struct merge *m, struct error *err)
     return samples_end(&c, err);
 }
 
+static uint64_t tree_peak(const struct profile *p)
+{
+    const char *text = profile_meta_get(p, "heap_tree_peak");
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void forget_cells(struct profile *p, uint32_t event)
+{
+    p->events.data[event].samples = p->events.data[event].value = 0;
+    for (size_t i = 0; i < p->cells.len; i++)
+        if (p->cells.data[i].event == event)
+            p->cells.data[i].count = p->cells.data[i].value = 0;
+}
+
+/* Two trees were at their peaks at two times, which cannot be added up: the higher one stays. */
+static void merge_tree_peak(struct merge *m)
+{
+    uint32_t event = profile_event_find(m->from, "heap:tree-peak");
+    const char *time = profile_meta_get(m->from, "heap_tree_peak_time");
+    m->left_out = PROFILE_NONE;
+    if (event == PROFILE_NONE || !time || !tree_peak(m->from))
+        return;
+    if (tree_peak(m->from) <= tree_peak(m->into)) {
+        m->left_out = event;
+        return;
+    }
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, moved(m, strtoull(time, NULL, 10)));
+    profile_meta_set(m->into, "heap_tree_peak_time", text);
+    profile_meta_set(m->into, "heap_tree_peak", profile_meta_get(m->from, "heap_tree_peak"));
+    forget_cells(m->into, m->events[event]);
+}
+
 static int merge_values(struct merge *m, struct error *err)
 {
     const struct profile *from = m->from;
     for (size_t i = 0; i < from->cells.len; i++) {
         const struct profile_cell *c = &from->cells.data[i];
+        if (c->event == m->left_out)
+            continue;
         profile_count(m->into, m->events[c->event], m->threads[c->thread], m->stacks[c->stack],
                       c->count, c->value);
     }
@@ -219,6 +257,8 @@ static void merge_account(struct merge *m)
     for (size_t i = 0; i < from->heaps.len; i++) {
         struct profile_heap h = from->heaps.data[i];
         h.process = translate(m->processes, from->processes.len, h.process);
+        h.time = moved(m, h.time);
+        h.peak_time = moved(m, h.peak_time);
         *vector_push(&into->heaps) = h;
     }
     for (size_t i = 0; i < from->details.len; i++) {
@@ -296,6 +336,7 @@ int profile_merge(struct profile *into, const struct profile *from, struct error
     merge_who(&m);
     merge_modules(&m);
     merge_code(&m);
+    merge_tree_peak(&m);
     rc = merge_values(&m, err);
     merge_spans(&m);
     merge_series(&m);

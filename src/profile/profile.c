@@ -237,16 +237,24 @@ int profile_settle(struct profile *p, struct error *err)
     return rc;
 }
 
-/* A child that never called exec runs its parent's program. */
-const char *profile_process_name(const struct profile *p, uint32_t process)
+const struct profile_exec *profile_process_program(const struct profile *p, uint32_t process)
 {
-    while (process < p->processes.len) {
+    uint64_t then = UINT64_MAX;
+    for (size_t left = p->processes.len; left > 0 && process < p->processes.len; left--) {
         const struct profile_process *q = &p->processes.data[process];
-        if (q->execs.len)
-            return profile_text(p, q->execs.data[q->execs.len - 1].comm);
+        for (size_t i = q->execs.len; i-- > 0;)
+            if (q->execs.data[i].time <= then || i == 0)
+                return &q->execs.data[i];
+        then = q->start;
         process = q->parent;
     }
-    return "?";
+    return NULL;
+}
+
+const char *profile_process_name(const struct profile *p, uint32_t process)
+{
+    const struct profile_exec *program = profile_process_program(p, process);
+    return program ? profile_text(p, program->comm) : "?";
 }
 
 uint64_t profile_lost(const struct profile *p)

@@ -259,6 +259,9 @@ uint32_t profile_cell_find(const struct profile *p, uint32_t event, uint32_t thr
 void profile_sample_add(struct profile *p, const struct profile_sample *s);
 /* Are all samples of the event in `samples`? (Sums without times may have been merged in.) */
 bool profile_is_timed(const struct profile *p, uint32_t event);
+/* Adds the event "wall", running and every wait together, if anything waits: a wait is under a
+ * frame that is called as its event. Of a profile whose samples stand apart. */
+int profile_join_wall(struct profile *p, struct error *err);
 /* For who only reads from here on: puts into the cells the samples that stood apart of each event
  * that is not timed throughout, and gives back what finds stacks to add to. */
 int profile_settle(struct profile *p, struct error *err);
@@ -266,7 +269,10 @@ int profile_settle(struct profile *p, struct error *err);
 /* Makes an order of threads, then beginnings, then longest first; sets depths. For imports. */
 void profile_sort_spans(struct profile *p);
 
-/* Display names: "comm" of the newest exec or "pid N"; "function", "[module+0x12]" or "[unknown]".
+/* What a process ran last; of one that only forked, what its parent ran then. NULL: unknown. */
+const struct profile_exec *profile_process_program(const struct profile *p, uint32_t process);
+
+/* Display names: "comm" of the program or "?"; "function", "[module+0x12]" or "[unknown]".
  */
 const char *profile_process_name(const struct profile *p, uint32_t process);
 /* Samples that were lost: of what kind of event need not be known, but for records that the kernel

@@ -78,28 +78,13 @@ static void put_end(const struct profile *p, const struct profile_process *q, st
         json_put_int(j, "status", WEXITSTATUS(q->status));
 }
 
-/* What a process runs: of one that only forked, what its parent ran then. NULL: unknown. */
-static const struct profile_exec *program_of(const struct profile *p, uint32_t process)
-{
-    uint64_t born = UINT64_MAX;
-    while (process < p->processes.len) {
-        const struct profile_process *q = &p->processes.data[process];
-        for (size_t i = q->execs.len; i-- > 0;)
-            if (q->execs.data[i].time <= born)
-                return &q->execs.data[i];
-        born = q->start;
-        process = q->parent < process ? q->parent : PROFILE_NONE;
-    }
-    return NULL;
-}
-
 static void put_processes(const struct profile *p, struct json *j)
 {
     json_key(j, "processes");
     json_open_array(j);
     for (uint32_t i = 0; i < p->processes.len; i++) {
         const struct profile_process *q = &p->processes.data[i];
-        const struct profile_exec *program = program_of(p, i);
+        const struct profile_exec *program = profile_process_program(p, i);
         json_open_object(j);
         json_put_int(j, "pid", q->pid);
         json_put_int(j, "parent", q->parent < i ? (int64_t)q->parent : -1);

@@ -7,6 +7,8 @@
 
 #include "base/memory.h"
 
+#define FRAMES_AT 40 /* column of a stack's frames */
+
 void panel_release(struct panel *r)
 {
     for (size_t i = 0; i < r->len; i++)
@@ -257,14 +259,22 @@ static void panel_path(struct panel *r, const struct figures *f, const struct pa
         add_function(r, &f->path.data[i], f->cpu_total, false, i < 20 ? (unsigned)i : 20, o);
 }
 
-/* Of an interpreter's own way to the Python code that asked only the inner end is told. */
-static void put_callers(struct text *t, const struct figures_stack *s)
+/* Of an interpreter's own way to the Python code that asked only the inner end is told, if it is
+ * long, or there is no room for all of it. */
+static bool leaps(const struct figures_stack *s, unsigned room)
 {
-    bool leaps = s->python > 2 && s->python < s->frames.len;
+    size_t columns = 0;
+    for (size_t i = 0; i <= s->python && i < s->frames.len; i++)
+        columns += strlen(s->frames.data[i]) + (i ? 3 : 0);
+    return s->python > 1 && s->python < s->frames.len && (s->python > 2 || columns > room);
+}
+
+static void put_callers(struct text *t, const struct figures_stack *s, bool leap)
+{
     for (size_t i = 0, shown = 0; i < s->frames.len && shown < 6; i++) {
-        if (leaps && i > 0 && i < s->python)
+        if (leap && i > 0 && i < s->python)
             continue;
-        text_format(t, "%s%s", shown++ ? (leaps && i == s->python ? " < … < " : " < ") : "",
+        text_format(t, "%s%s", shown++ ? (leap && i == s->python ? " < … < " : " < ") : "",
                     s->frames.data[i]);
     }
 }
@@ -284,13 +294,13 @@ static void add_stack(struct panel *r, const struct figures *f, size_t at,
     put(&t, 7, pid);
     text_add(&t, open ? "  - " : "  + ");
     if (!open)
-        put_callers(&t, s);
+        put_callers(&t, s, leaps(s, o->width > FRAMES_AT ? o->width - FRAMES_AT : 0));
     struct row *row = add(r, &t, o);
     row->pid = s->pid;
     row->opens = s->key;
     for (size_t i = 0; open && i < s->frames.len; i++) {
         struct text line = TEXT_INIT;
-        text_add_repeat(&line, ' ', 40);
+        text_add_repeat(&line, ' ', FRAMES_AT);
         text_add(&line, s->frames.data[i]);
         add(r, &line, o);
     }

@@ -185,3 +185,36 @@ def test_stops_when_nobody_reads(sonde_path, synthetic, kind):
     """Nothing is made for a reader that has gone."""
     command = [sonde_path, "export", "-f", kind, synthetic(300000)]
     assert spend(command, 1)[1] < spend(command, 1 << 40)[1] * 0.7
+
+
+@pytest.fixture
+def waiting(sonde, target, tmp_path):
+    """A recording of a program that runs and waits, and its wall time in ns."""
+    path = tmp_path / "waiting.sonde"
+    assert sonde("run", "--wall", "-o", path, "--", "sh", "-c", f"sleep 0.3; exec {target('shares')} 30000").status == 0
+    total = sonde("report", path, "--event", "wall", "--json").json["sections"]["totals"]["facts"]
+    if total["event"] != "wall":
+        pytest.skip("waits cannot be recorded here")
+    return path, total["value"]
+
+
+@pytest.mark.needs("report")
+def test_wall_time_is_one_event(sonde, pprof, waiting, tmp_path):
+    path, total = waiting
+    lines = sonde("export", path, "--format", "folded", "--event", "wall").stdout.splitlines()
+    weights = {stack: int(weight) for stack, weight in (line.rsplit(" ", 1) for line in lines)}
+    assert sum(weights.values()) == total
+    slept = sum(weight for stack, weight in weights.items() if stack.endswith(";off-cpu:sleep"))
+    assert 0.3e9 <= slept < 0.4e9
+    for name in ("pb.gz", "speedscope.json", "trace.json", "callgrind"):
+        out = tmp_path / f"wall.{name}"
+        form = {"pb.gz": "pprof", "trace.json": "chrome-trace"}.get(name, name.removesuffix(".json"))
+        assert sonde("export", path, "-f", form, "-e", "wall", "-o", out).status == 0
+        rows = sonde("report", out, "--json").json["sections"]["functions"]["rows"]
+        assert sum(row["self"] for row in rows) == total, name
+    assert "Type: wall" in pprof(tmp_path / "wall.pb.gz", "-top")
+
+
+def test_wall_time_of_what_never_waits(sonde, recording):
+    done = sonde("export", recording, "--format", "folded", "--event", "wall")
+    assert done.status == 1 and "has no event 'wall'" in done.stderr

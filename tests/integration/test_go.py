@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from protobuf import Pprof
 from test_pprof import pprof  # noqa: F401
 from test_readers import functions
 
@@ -95,3 +96,24 @@ def test_heap(sonde, pprof, profiles):  # noqa: F811
     assert truth["main.allocate"][0] >= 3000000
     shown = {name: row for name, row in truth.items() if any(row)}
     assert {name: ours.get(name) for name in shown} == shown
+
+
+def test_what_pprof_shows_is_shown(sonde, pprof, profiles):  # noqa: F811
+    """A heap profile of Go names in-use bytes as what to show; one that names nothing is shown by its last type."""
+    path = profiles / "heap.pb.gz"
+    assert "Type: inuse_space" in pprof("-top", path)
+    assert functions(sonde, path) == functions(sonde, path, "--event", "inuse_space")
+    assert functions(sonde, path) != functions(sonde, path, "--event", "alloc_space")
+    shown = sonde("report", path).stdout
+    assert "\nimported from pprof · 2" in shown and "unknown" not in shown  # nor how long, nor how it ended
+    done = sonde("report", path, "--heap")
+    assert done.status == 1 and done.stderr.endswith("look at them with --event inuse_space\n")
+
+
+def test_the_last_type_is_shown(sonde, pprof, tmp_path):  # noqa: F811
+    p = Pprof(("requests", "count"), ("delay", "nanoseconds"))
+    here = p.location((p.function("wait"), 3))
+    p.sample([here], 2, 5000)
+    path = p.write(tmp_path / "delay.pb.gz")
+    assert "Type: delay" in pprof("-top", path)
+    assert [row["self"] for row in functions(sonde, path)] == [5000]

@@ -333,6 +333,15 @@ def test_the_recorded_tree(sonde, target, tmp_path):
     assert int(r.meta["heap_tree_peak_time"]) >= int(r.meta["start"])
 
 
+def test_children_have_parents_however_short_they_live(sonde, target, tmp_path):
+    """Also if their agents tell of them before the kernel does, and they are over by then."""
+    path = tmp_path / "short.sonde"
+    for _ in range(12):
+        assert sonde("run", "--force", "--heap", "-o", path, "--", target("heap"), "tree").status == 0
+        root, *children = sonde("report", path, "--processes", "--json").json["sections"]["processes"]["rows"]
+        assert [(child["parent_pid"], child["name"]) for child in children] == [(root["pid"], "heap")] * 2
+
+
 def test_an_exec_keeps_the_stacks_before_it(sonde, target, tmp_path):
     heap = target("heap")
     r = Recorded(sonde, tmp_path, ["sh", "-c", f"x=1; exec {heap} simple"])

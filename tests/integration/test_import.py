@@ -85,6 +85,19 @@ def test_merge(sonde, recording, tmp_path):  # noqa: F811
     assert sum(folded(sonde, both).values()) == TOTAL
 
 
+def test_merged_heaps_have_one_peak(sonde, target, tmp_path):
+    """Who held it is told of the same instant as how much it was."""
+    for name, mode in (("small", "inherited"), ("large", "tree")):
+        assert sonde("run", "--heap", "-o", tmp_path / name, "--", target("heap"), mode).status == 0
+    truth = sonde("report", tmp_path / "large", "--heap", "--json").json["sections"]
+    for order in (("small", "large"), ("large", "small"), ("large", "large")):
+        both = tmp_path / "both"
+        assert sonde("merge", "--force", *(tmp_path / name for name in order), "-o", both).status == 0
+        merged = sonde("report", both, "--heap", "--json").json["sections"]
+        assert merged["heap"]["facts"]["peak"] == truth["heap"]["facts"]["peak"]
+        assert sum(row["self"] for row in merged["functions"]["rows"]) == truth["heap"]["facts"]["peak"], order
+
+
 def waiting(pipe):
     """Bytes in a pipe that nobody has read yet."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), "little")

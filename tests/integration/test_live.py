@@ -121,6 +121,38 @@ def check_guards(session, route):
     assert session.ask("GET", route, headers={"Origin": "http://evil.example"})[0] == 403
 
 
+KEEPER = """
+import functools, time
+kept = []
+def grow(_):
+    kept.append(bytearray(100000))
+    return _
+def fill():
+    functools.reduce(lambda a, _: grow(a), range(10))
+for _ in range(600):
+    fill()
+    time.sleep(0.05)
+"""
+
+
+def test_who_holds_memory_is_told_without_the_interpreters_ways(live):
+    """`sonde top` shows the same stacks as the page and the finished recording."""
+    session = live("/usr/bin/python3", "-c", KEEPER, options=["--heap"])
+    session.document()
+
+    def frames():
+        for stack in json.loads(session.get("/api/top"))["heap"]["stacks"]:
+            named = not any(name.startswith("python3") for name in stack["frames"])  # those come a little later
+            if named and {"grow", "<module>"} <= set(stack["frames"]):
+                return stack["frames"]
+        return None
+    wait_until(frames)
+    told = frames()
+    python = [name for name in told if name in ("grow", "fill.<locals>.<lambda>", "fill", "<module>")]
+    assert python == ["grow", "fill.<locals>.<lambda>", "fill", "<module>"]
+    assert not [name for name in told[1:] if name.startswith(("_PyFunction_", "_PyObject_", "_PyEval_", "PyObject_Call"))], told
+
+
 def test_commands_do_what_they_say(live, target, recording, sonde):
     session = live(target("grows"), 15, 1, options=["--heap"])
     session.document()

@@ -138,6 +138,8 @@ def test_callgrind(sonde, heap, tmp_path):
     rows = functions(sonde, path)
     assert sum(row["self"] for row in rows) == total
     assert {row["name"]: row["self"] for row in rows if row["name"] in truth} == truth != {}
+    process, = sonde("report", path, "--json").json["sections"]["processes"]["rows"]
+    assert process["name"] == heap.name and f"pid: {process['pid']}\n" in path.read_text()
     assert "cut short" not in sonde("report", path).stdout
     half = path.read_text().splitlines(keepends=True)
     path.write_text("".join(half[:len(half) // 2]))

@@ -93,6 +93,23 @@ def test_filters_split_the_whole(report):
     assert abs(first - second) <= 2
 
 
+def test_a_part_of_the_time_is_measured_by_its_own_length(sonde, target, tmp_path):
+    """Not by that of the whole, and not beside what the kernel counted of the whole."""
+    path = tmp_path / "r.sonde"
+    assert sonde("run", "-o", path, "--", "sh", "-c", f"sleep 0.5; exec {target('shares')}").status == 0
+
+    def part(*options):
+        done = sonde("report", path, "--json", *options).json["sections"]
+        return done["totals"]["facts"], done["run"]["facts"]["duration"], \
+            [row["cpu_counted"] for row in done["processes"]["rows"]]
+    whole, duration, counted = part()
+    assert abs(whole["utilization"] - 100 * whole["value"] / duration) < 0.01 and any(counted)
+    late, _, counted = part("--from", "600ms")
+    assert abs(late["utilization"] - 100 * late["value"] / (duration - 600e6)) < 0.01 and not any(counted)
+    middle, _, _ = part("--from", "600ms", "--to", "800ms")
+    assert abs(middle["utilization"] - 100 * middle["value"] / 200e6) < 0.01 and middle["value"]
+
+
 def test_inlined_functions_count_unless_told_otherwise(report):
     inline = {row["name"]: row["self"] for row in report()["functions"]["rows"]}
     outer = {row["name"]: row["self"] for row in report("--no-inline")["functions"]["rows"]}

@@ -30,6 +30,15 @@ def test_every_way_to_start_a_process(harness):
         assert abs(report.share(function) - percent) < 3, function
 
 
+def test_a_child_runs_what_its_parent_ran_when_it_forked(sonde, target, tmp_path):
+    """Also if the parent runs another program by now."""
+    path, script = tmp_path / "r.sonde", f"(for i in {{1..100000}}; do :; done; :) & exec {target('shares')}"
+    assert sonde("run", "-o", path, "--", "bash", "-c", script).status == 0
+    parent, child = sonde("report", path, "--processes", "--json").json["sections"]["processes"]["rows"]
+    assert parent["name"] == "shares" and parent["arguments"] == str(target("shares"))
+    assert child["name"] == "bash" and child["arguments"] == f"bash -c {script}" and child["programs"] == 0
+
+
 def test_vfork_spawn_and_clone(harness):
     report = harness("spawn", 20).check()
     root, *children = report.processes

@@ -22,6 +22,7 @@ export interface Route {
   symbol: number; // of sandwich, lines and calls; -1: none
   zoom: [number, number] | null; // part of the graph's width
   compare: boolean;
+  per: '' | 'run' | 'share'; // how two recordings are compared; '': as their totals ask for
   job: number; // 0: none
   other: number; // that it is compared with
   metric: string; // of benchmarks
@@ -41,6 +42,7 @@ const START: Route = {
   symbol: -1,
   zoom: null,
   compare: true,
+  per: '',
   job: 0,
   other: 0,
   metric: '',
@@ -78,6 +80,7 @@ export function parseRoute(hash: string): Route {
     symbol: Number.isInteger(symbol) ? symbol : -1,
     zoom: pair(q.get('zoom')),
     compare: q.get('compare') !== 'off',
+    per: oneOf(q.get('per'), ['', 'run', 'share'], ''),
     job: Number(q.get('job')) || 0,
     other: Number(q.get('with')) || 0,
     metric: q.get('metric') ?? '',
@@ -97,6 +100,7 @@ export function formatRoute(r: Route): string {
   if (r.symbol >= 0) q.set('symbol', String(r.symbol));
   if (r.zoom) q.set('zoom', r.zoom.map((z) => z.toPrecision(9)).join('~'));
   if (!r.compare) q.set('compare', 'off');
+  if (r.per) q.set('per', r.per);
   if (r.job) q.set('job', String(r.job));
   if (r.other) q.set('with', String(r.other));
   if (r.metric) q.set('metric', r.metric);

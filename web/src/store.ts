@@ -2,7 +2,7 @@
 // a view asks for it and kept until what it depends on changes.
 
 import { computed, signal } from '@preact/signals';
-import { Comparer, type Comparison } from './data/compare.ts';
+import { alike, Comparer, type Comparison } from './data/compare.ts';
 import { layOut, type Layout } from './data/layout.ts';
 import { Recording } from './data/recording.ts';
 import { EmbeddedSource, LiveSource, StoredSource, type Link, type Reader, type Source } from './data/source.ts';
@@ -106,7 +106,7 @@ export const kinds = computed<ValueKind[]>(() => {
 export const kind = computed<ValueKind | undefined>(() => {
   const id = route.value.value;
   return kinds.value.find((k) => k.id === id) ??
-    (recording.value ? defaultValue(kinds.value, recording.value) : undefined);
+    (recording.value ? defaultValue(kinds.value, recording.value, route.value.view) : undefined);
 });
 
 /** Parts of the route that sums depend on: as texts, so that other changes of it cost nothing. */
@@ -152,14 +152,27 @@ const plain = computed<Sums | null>(() => {
   return held.value && choice.value ? sum(held.value.tree, choice.value) : null;
 });
 
-/** Both recordings in one tree, whole: what is chosen here means nothing there. */
-export const comparison = computed<Comparison | null>(() => {
-  if (!comparing.value || !held.value || !kind.value) return null;
+/** Both recordings, whole: what is chosen here means nothing there. null: there is none of it in the other one. */
+export const sides = computed<{ after: Sums; before: Sums } | null>(() => {
+  version.value;
+  if (!coded.value || !comparing.value || !held.value || !kind.value) return null;
   const other = base.value!;
   const there = valueKinds(other.recording).find((k) => k.id === kind.value!.id);
-  const after = sum(held.value.tree, choiceOf(kind.value, held.value.recording, null, null));
-  const before = sum(other.tree, choiceOf(there, other.recording, null, null));
-  return comparer.value!.compare(after, before);
+  return there ? { after: sum(held.value.tree, choiceOf(kind.value, held.value.recording, null, null)),
+    before: sum(other.tree, choiceOf(there, other.recording, null, null)) } : null;
+});
+
+/** Are shares of each total compared, not what was recorded? */
+export const byShare = computed(() => {
+  const { per } = route.value;
+  const s = sides.value;
+  return per ? per === 'share' : s !== null && !alike(s.after, s.before, held.value!.recording, base.value!.recording);
+});
+
+/** In one tree. */
+export const comparison = computed<Comparison | null>(() => {
+  const s = sides.value;
+  return s && comparer.value!.compare(s.after, s.before, byShare.value && s.before.value ? s.after.value / s.before.value : 1);
 });
 
 export const sums = computed<Sums | null>(() => comparison.value?.after ?? plain.value);

@@ -12,7 +12,7 @@ import { addCurves, closedCurves, usage } from '../src/data/series.ts';
 import { functions, lines, sum, type Choice } from '../src/data/sums.ts';
 import { chart, intervals } from '../src/data/tracks.ts';
 import { CallTree } from '../src/data/tree.ts';
-import { Comparer } from '../src/data/compare.ts';
+import { alike, Comparer } from '../src/data/compare.ts';
 import { valueKinds } from '../src/data/values.ts';
 import { formatRoute, parseRoute } from '../src/route.ts';
 import { encodeColumn, makeDocument, sample } from './document.ts';
@@ -171,6 +171,11 @@ test('two recordings in one tree', () => {
   const start = functions(both.after).find((f) => f.name === 'start')!;
   assert.equal(start.total / MS, 4);
   assert.ok(!functions(both.before).some((f) => f.name === 'start'));
+  const even = new Comparer(tree, other.tree).compare(after, before, after.value / before.value);
+  assert.deepEqual([even.before.value / MS, even.after.value / MS], [10, 10]);
+  assert.ok(alike(after, after, r, other.r) && !alike(after, before, r, other.r));
+  other.r.head.meta.duration *= 1.1;
+  assert.ok(!alike(after, after, r, other.r));
 });
 
 test('a delta adds what is new, renames frames, and may widen the buckets', () => {

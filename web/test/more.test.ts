@@ -7,13 +7,16 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { decode } from '../src/data/decode.ts';
 import { draw } from '../src/data/graph.ts';
+import { bytes, byteSteps, ticks } from '../src/data/format.ts';
 import { distributions, isOutlier, metricsOf, unitOf, type BenchRun } from '../src/data/jobs.ts';
+import { matrix } from '../src/data/matrix.ts';
 import { Recording } from '../src/data/recording.ts';
 import { rates } from '../src/data/series.ts';
 import { callersText, sites } from '../src/data/sites.ts';
 import { spansOf, suffices } from '../src/data/spans.ts';
 import { functions, sum } from '../src/data/sums.ts';
 import { CallTree } from '../src/data/tree.ts';
+import { defaultValue, valueKinds } from '../src/data/values.ts';
 import { makeDocument, sample } from './document.ts';
 
 const MS = 1e6;
@@ -37,7 +40,7 @@ test('spans stand by thread and depth', () => {
 });
 
 /** run.py > _PyEval_EvalFrameDefault > list_sort > malloc; the second leads on, the last allocates. */
-function live(roles: number[]): { r: Recording; tree: CallTree } {
+function live(roles: number[], files = [0, 0, 0, 0], lines = [0, 0, 0, 0]): { r: Recording; tree: CallTree } {
   const r = new Recording();
   r.apply(decode(makeDocument({
     strings: ['', 'serve', '_PyEval_EvalFrameDefault', 'crunch', 'malloc', 'run.py', 'libpython.so', 'heap:live'],
@@ -50,9 +53,9 @@ function live(roles: number[]): { r: Recording; tree: CallTree } {
     threads: [{ process: 0, tid: 1, name: 'main', start: 0, cpu: 0 }],
   }, {
     'module.name': ['plain', [5, 6]], 'module.path': ['plain', [5, 6]], 'module.kind': ['plain', [4, 0]], 'module.note': ['plain', [0, 0]],
-    'symbol.name': ['delta', [1, 2, 3, 4]], 'symbol.module': ['plain', [1, 2, 1, 2]], 'symbol.file': ['delta', [0, 0, 0, 0]],
+    'symbol.name': ['delta', [1, 2, 3, 4]], 'symbol.module': ['plain', [1, 2, 1, 2]], 'symbol.file': ['delta', files],
     'symbol.line': ['plain', [0, 0, 0, 0]], 'symbol.nameless': ['plain', [0, 0, 0, 0]], 'symbol.role': ['plain', roles],
-    'frame.at': ['delta', [0, 1, 2, 3]], 'frame.steps': ['plain', [1, 1, 1, 1]], 'step.symbol': ['delta', [0, 1, 2, 3]], 'step.line': ['delta', [0, 0, 0, 0]],
+    'frame.at': ['delta', [0, 1, 2, 3]], 'frame.steps': ['plain', [1, 1, 1, 1]], 'step.symbol': ['delta', [0, 1, 2, 3]], 'step.line': ['delta', lines],
     // 1 serve, 2 serve>loop, 3 serve>loop>crunch, 4 serve>loop>crunch>loop>malloc, by way of 5
     'stack.up': ['plain', [0, 1, 1, 1, 1, 1]], 'stack.frame': ['delta', [0, 0, 1, 2, 1, 3]],
     'cell.event': ['delta', [0, 0, 1]], 'cell.thread': ['delta', [0, 0, 0]], 'cell.stack': ['delta', [2, 3, 5]],
@@ -72,6 +75,50 @@ test('live stacks are without the ways of the interpreter and of the allocator',
   assert.deepEqual(crunch, ['serve', 'crunch']);
   assert.deepEqual(sites(tree, only(r, 1)).map((s) => [s.name, s.bytes]), [['crunch', 100]]);
   assert.equal(functions(sum(tree, only(r, 1))).find((f) => f.name === 'crunch')!.self, 100);
+});
+
+test('memory has the line that asked for it, of Python where native code has none', () => {
+  const places = (roles: number[], files: number[]) => {
+    const { r, tree } = live(roles, files, [0, 0, 7, 99]);
+    return sites(tree, only(r, 1)).map((s) => [s.name, s.place]);
+  };
+  assert.deepEqual(places([0, 1, 0, 2], [5, 0, 5, 6]), [['crunch', 'run.py:7']]); // not the allocator's line in its file
+  assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 0]), [['malloc', 'run.py:7']]);
+  assert.deepEqual(places([0, 1, 0, 0], [5, 0, 5, 6]), [['malloc', 'libpython.so:99']]);
+});
+
+test('what is counted at first: calls where they are looked at; other tools\' heaps are memory', () => {
+  const kindsOf = (...names: string[]) => {
+    const { r } = live([0, 0, 0, 0]);
+    r.head.events = names.map((name) => ({ ...r.head.events[0], name, unit: name.endsWith('space') ? 'bytes' : 'ns' }));
+    const kinds = valueKinds(r);
+    return { kinds, first: (view?: string) => defaultValue(kinds, r, view)!.id };
+  };
+  const traced = kindsOf('cpu', 'calls');
+  assert.deepEqual([traced.first(), traced.first('flame'), traced.first('calls')], ['cpu', 'cpu', 'calls']);
+  assert.equal(kindsOf('cpu').first('calls'), 'cpu');
+  const heap = kindsOf('inuse_space', 'alloc_space');
+  assert.deepEqual(heap.kinds.map((k) => [k.group, k.label]), [['Memory', 'Heap live'], ['Memory', 'Heap allocated']]);
+});
+
+test('of many threads, those are told of that free what others allocated', () => {
+  const own = Array.from({ length: 20 }, (_, i) => ({ from: `w${i}`, by: 'itself', from_tid: i, by_tid: i, value: 1000 - i, count: 1 }));
+  const passed = [{ from: 'w17', by: 'w18', from_tid: 17, by_tid: 18, value: 30, count: 1 }, { from: 'w19', by: 'gone', from_tid: 19, by_tid: 99, value: 20, count: 1 }];
+  const m = matrix([...own, ...passed]);
+  assert.deepEqual(m.from.slice(0, 3), ['w17', 'w19', 'w0']);
+  assert.ok(m.by.includes('w18') && m.by.includes('gone') && m.from.length === 12 && m.by.length === 12);
+  assert.equal(m.cell.get('w17\0w18')!.value, 30);
+});
+
+test('marks of bytes are round, also beyond the next unit', () => {
+  const axis = (high: number) => {
+    const step = byteSteps(high).find((s) => high / s <= 6)!;
+    return ticks(Array.from({ length: Math.floor(high / step) + 1 }, (_, i) => bytes(i * step)));
+  };
+  assert.deepEqual(axis(600 * 1024 ** 2), ['0 B', '100 MiB', '200 MiB', '300 MiB', '400 MiB', '500 MiB', '600 MiB']);
+  assert.deepEqual(axis(1.3 * 1024 ** 3), ['0 B', '256 MiB', '512 MiB', '768 MiB', '1.00 GiB', '1.25 GiB']);
+  assert.deepEqual(axis(5), ['0 B', '1 B', '2 B', '3 B', '4 B', '5 B']);
+  assert.deepEqual(axis(0.5), ['0 B']);
 });
 
 test('without roles stacks are as they are', () => {

@@ -117,6 +117,17 @@ test('a time that is dragged on a curve becomes a filter', async () => {
   const [from, to] = new URLSearchParams((await page.evaluate(() => location.hash)).split('?')[1]).get('time').split('~').map(Number);
   close(from / 1e7, 50, 'from');
   close(to / 1e7, 150, 'to');
+  // It is seen on the curve, and said where it narrows nothing.
+  const seen = await page.locator('.u-select').first().evaluate((e) => [getComputedStyle(e).backgroundColor, e.getBoundingClientRect().width]);
+  const accent = await page.locator('.brand').evaluate((e) => getComputedStyle(e).color);
+  assert.equal(seen[0], accent);
+  close(seen[1], over.width / 2, 'width');
+  await page.open('heap.html', '#/memory?time=1~1000000');
+  assert.match(await page.locator('.chips').textContent(), /memory has no times/);
+  await page.open('heap.html', '#/counters?time=1~1000000');
+  assert.match(await page.locator('.chips').textContent(), /\(memory\) is of the whole recording/);
+  await page.open('heap.html', '#/flame/graph?time=1~1000000');
+  assert.doesNotMatch(await page.locator('.chips').textContent(), /whole recording/);
 });
 
 test('zooming by click, keys and wheel; the back button and the address restore it', async () => {
@@ -306,17 +317,29 @@ test('rows of a table are reached and opened by keys', async () => {
 });
 
 test('two recordings are compared', async () => {
-  await page.open('diff.html', '#/flame/table');
-  const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
   const here = new Map(report('plain.sonde').functions.rows.map((f) => [f.name, f.self]));
   const there = new Map(report('other.sonde').functions.rows.map((f) => [f.name, f.self]));
-  for (const name of new Set([...here.keys(), ...there.keys()])) {
-    close(shown.get(name)?.before, there.get(name) ?? 0, `before of ${name}`);
-    close(shown.get(name)?.change, (here.get(name) ?? 0) - (there.get(name) ?? 0), `change of ${name}`);
+  const whole = (side) => [...side.values()].reduce((a, v) => a + v, 0);
+  // Totals differ, so that at first the one before is shown at the same total, as sonde diff does; or as recorded.
+  const how = page.getByLabel('How the one before is compared');
+  for (const [per, scale] of [['share', whole(here) / whole(there)], ['run', 1]]) {
+    if (per === 'share') await page.open('diff.html', '#/flame/table');
+    else await how.selectOption(per);
+    assert.equal(await how.inputValue(), per);
+    const shown = new Map((await rows(page, 'Functions by CPU time')).map((r) => [r.name, r]));
+    for (const name of new Set([...here.keys(), ...there.keys()])) {
+      const before = scale * (there.get(name) ?? 0);
+      close(shown.get(name)?.before, before, `before of ${name}`);
+      close(shown.get(name)?.change, (here.get(name) ?? 0) - before, `change of ${name}`);
+    }
   }
   await page.go('#/flame/graph');
   await page.locator('.legend', { hasText: 'grown' }).waitFor();
   await page.getByRole('checkbox').uncheck();
+  await page.locator('.legend', { hasText: 'Python' }).waitFor();
+  await page.getByRole('checkbox').check();
+  await page.go('#/flame/graph?value=wall'); // that only one of them has
+  await page.locator('.filters', { hasText: 'it has no Wall time: nothing is compared' }).waitFor();
   await page.locator('.legend', { hasText: 'Python' }).waitFor();
 });
 

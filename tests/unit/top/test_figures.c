@@ -72,17 +72,26 @@ static void test_a_stack_leads_to_the_python_code(void **state)
         "{\"heap\": {\"bytes\": 100, \"blocks\": 2, \"stacks\": ["
         "{\"pid\": 7, \"bytes\": 60, \"blocks\": 1, \"python\": 3,"
         " \"frames\": [\"arena\", \"pool\", \"new\", \"handle\", \"main\"]},"
-        "{\"pid\": 7, \"bytes\": 40, \"blocks\": 1, \"python\": 99,"
+        "{\"pid\": 7, \"bytes\": 30, \"blocks\": 1, \"python\": 2,"
+        " \"frames\": [\"PyBytes_FromStringAndSize\", \"[python3.11+0x5afc40]\", \"parse\"]},"
+        "{\"pid\": 7, \"bytes\": 10, \"blocks\": 1, \"python\": 99,"
         " \"frames\": [\"malloc\", \"f\"]}]}}";
     struct figures f;
     struct error err = {0};
     struct panel r = {0};
-    const struct panel_options o = {.pane = PANE_HEAP, .filter = "", .width = 100};
+    struct panel_options o = {.pane = PANE_HEAP, .filter = "", .width = 100};
     assert_int_equal(figures_read(&f, json, strlen(json), NULL, &err), 0);
     panel_lower(&r, &f, &o);
-    assert_int_equal(r.len, 2);
+    assert_int_equal(r.len, 3);
     assert_non_null(strstr(r.data[0].text, "+ arena < … < handle < main"));
-    assert_non_null(strstr(r.data[1].text, "+ malloc < f"));
+    assert_non_null(
+        strstr(r.data[1].text, "+ PyBytes_FromStringAndSize < [python3.11+0x5afc40] < parse"));
+    assert_non_null(strstr(r.data[2].text, "+ malloc < f"));
+    panel_release(&r);
+    r = (struct panel){0};
+    o.width = 80;
+    panel_lower(&r, &f, &o);
+    assert_non_null(strstr(r.data[1].text, "+ PyBytes_FromStringAndSize < … < parse"));
     panel_release(&r);
     figures_release(&f);
 }

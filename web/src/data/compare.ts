@@ -50,6 +50,14 @@ function adopt(r: Recording, other: Recording, symbol: number): number {
   return r.symbolName.push(string(other.symbolText(symbol)));
 }
 
+const ABOUT_EQUAL = 0.05;
+
+/** Are totals and durations about the same, so that values compare as they were recorded? As `sonde diff` decides. */
+export function alike(after: Sums, before: Sums, here: Recording, there: Recording): boolean {
+  const equal = (a: number, b: number) => Math.abs(a - b) <= ABOUT_EQUAL * Math.max(a, b);
+  return equal(after.value, before.value) && equal(here.head.meta.duration, there.head.meta.duration);
+}
+
 export class Comparer {
   private readonly symbols: Map<number, number>;
 
@@ -57,7 +65,8 @@ export class Comparer {
     this.symbols = translate(tree.recording, other.recording);
   }
 
-  compare(after: Sums, before: Sums): Comparison {
+  /** Values of before are multiplied by `scale`. */
+  compare(after: Sums, before: Sums, scale = 1): Comparison {
     const map = this.place(before.tree);
     const n = this.tree.length;
     const widen = (a: Float64Array) => {
@@ -68,7 +77,7 @@ export class Comparer {
     const self = new Float64Array(n);
     const count = new Float64Array(n);
     for (let i = 0; i < before.self.length; i++) {
-      self[map[i]] += before.self[i];
+      self[map[i]] += before.self[i] * scale;
       count[map[i]] += before.selfCount[i];
     }
     const now = addUp(this.tree, widen(after.self), widen(after.selfCount));

@@ -84,6 +84,13 @@ export function moment(ns: number, step: number, last = ns): string {
   return last >= 1e6 ? `${(ns / 1e6).toFixed(3)} ms` : `${(ns / 1e3).toFixed(0)} µs`;
 }
 
+/** Distances between marks of bytes: round in the unit that the highest has; below it parts that its multiples are made of. */
+export function byteSteps(high: number): number[] {
+  const unit = 1024 ** Math.max(0, Math.floor(Math.log2(Math.max(1, high)) / 10));
+  const parts = Array.from({ length: 20 }, (_, i) => unit / 2 ** (20 - i)).filter((step) => step >= 1);
+  return parts.concat([1, 2, 4, 5, 10, 20, 40, 50, 100, 200, 400, 500].map((n) => n * unit));
+}
+
 /** Marks of an axis: without decimals where none of those in the same unit needs any. */
 export function ticks(list: string[]): string[] {
   const needs = new Set(list.filter((t) => /\.0*[1-9]/.test(t)).map((t) => t.split(' ')[1]));

@@ -1,6 +1,6 @@
 // Where memory was asked for: sums of a heap event by the function at the inner end of the stack.
 
-import { Kind } from './recording.ts';
+import { Kind, type Recording } from './recording.ts';
 import { forEachRow, type Choice } from './sums.ts';
 import { CallTree } from './tree.ts';
 
@@ -14,19 +14,32 @@ export interface Site {
   stacks: number;
 }
 
+/** "file:line" of the innermost place of a stack whose function is such; '' if there is none. */
+function placeIn(r: Recording, stack: number, such: (symbol: number) => boolean): string {
+  for (let at = stack; at; at = r.stackParent.data[at]) {
+    const frame = r.stackFrame.data[at];
+    const first = r.frameFirst.data[frame];
+    for (let step = first + r.frameSteps.data[frame] - 1; step >= first; step--) {
+      const symbol = r.stepSymbol.data[step];
+      if (such(symbol)) return r.placeOf(symbol, r.stepLine.data[step]);
+    }
+  }
+  return '';
+}
+
+/** Apart by source line; where that of native code is not known, by the line of Python that led there. */
 export function sites(tree: CallTree, choice: Choice): Site[] {
   const r = tree.recording;
   const rows = new Map<string, Site & { heaviest: number }>();
+  const python = (symbol: number) => r.kindOf(symbol) === Kind.Python;
   forEachRow(r, choice, (stack, _cut, _event, _thread, count, value) => {
     if (!value && !count) return;
     const node = tree.asker(tree.nodeOf(stack));
     const symbol = tree.symbol.data[node];
-    const frame = r.stackFrame.data[stack];
-    const line = stack ? r.stepLine.data[r.frameFirst.data[frame] + r.frameSteps.data[frame] - 1] : 0;
-    const key = `${symbol}:${line}`;
+    const place = placeIn(r, stack, (other) => other === symbol) || placeIn(r, stack, python);
+    const key = `${symbol}:${place}`;
     let site = rows.get(key);
     if (!site) {
-      const place = symbol < r.symbolName.length ? r.placeOf(symbol, line) : '';
       site = { node, symbol, name: tree.name(node), place, bytes: 0, count: 0, stacks: 0, heaviest: 0 };
       rows.set(key, site);
     }

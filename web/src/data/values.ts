@@ -23,6 +23,12 @@ const HEAP: Record<string, [string, string, string]> = {
   'heap:released': ['Freed by others', 'frees', 'Blocks that another thread freed than had allocated them'],
 };
 
+/** As other tools' heap profiles call them. */
+const FOREIGN: typeof HEAP = {
+  inuse_space: ['Heap live', 'blocks', 'Bytes that were allocated when the profile was written'],
+  alloc_space: ['Heap allocated', 'allocations', 'All bytes that were ever allocated'],
+};
+
 /** While processes run. */
 const NOW: typeof HEAP = {
   'heap:live': ['Heap live now', 'blocks', 'Bytes that are allocated at this moment'],
@@ -80,15 +86,18 @@ export function valueKinds(r: Recording): ValueKind[] {
   events.forEach((event, i) => {
     if (i === cpu || waits.includes(i) || !filled(i)) return;
     const running = r.head.meta.live && !r.head.meta.complete;
-    const own = (running ? NOW[event.name] : undefined) ?? HEAP[event.name] ?? numbered(event.name) ?? OTHERS[event.name];
+    const own = (running ? NOW[event.name] : undefined) ?? HEAP[event.name] ?? FOREIGN[event.name] ?? numbered(event.name) ?? OTHERS[event.name];
     kinds.push({ id: event.name, label: own?.[0] ?? event.name, unit: event.unit, events: [i],
-      group: event.name.startsWith('heap:') ? 'Memory' : 'Events', noun: own?.[1] ?? 'samples',
+      group: event.name.startsWith('heap:') || event.name in FOREIGN ? 'Memory' : 'Events', noun: own?.[1] ?? 'samples',
       timed: timed.has(i), hint: own?.[2] ?? `The event ${event.name}` });
   });
   return kinds;
 }
 
-export function defaultValue(kinds: ValueKind[], r: Recording): ValueKind | undefined {
+/** What is counted if nobody has chosen; where calls are looked at, calls that were counted one by one come first. */
+export function defaultValue(kinds: ValueKind[], r: Recording, view = ''): ValueKind | undefined {
+  const calls = view === 'calls' ? kinds.find((k) => countsItself(k.noun)) : undefined;
+  if (calls) return calls;
   const cpu = kinds.find((k) => k.id === 'cpu');
   if (cpu && r.head.events[cpu.events[0]].samples) return cpu;
   return kinds.find((k) => k.id !== 'cpu') ?? cpu;

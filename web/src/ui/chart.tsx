@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { moment, ticks as marks, TIME_STEPS, value, when } from '../data/format.ts';
+import { byteSteps, moment, ticks as marks, TIME_STEPS, value, when } from '../data/format.ts';
 import { dark } from './theme.ts';
 
 export interface Line {
@@ -38,9 +38,6 @@ export interface ChartProps {
   dates?: number; // ms since 1970 of time 0: the axis then has dates
   moments?: { time: number; text: string }[]; // that somebody named
 }
-
-/** Distances between marks of bytes: round ones in KiB, MiB and so on. */
-const BINARY = [1, 1024, 1024 ** 2, 1024 ** 3, 1024 ** 4].flatMap((unit) => [1, 2, 4, 5, 8, 10, 16, 20, 32, 40, 50, 64, 100, 128, 200, 256, 400, 500].map((n) => n * unit));
 
 function alpha(colour: string, percent: number): string {
   return `color-mix(in srgb, ${colour} ${percent}%, transparent)`;
@@ -113,7 +110,7 @@ function options(props: ChartProps, width: number): uPlot.Options {
       y: { range: (_u, _low, high) => [0, high > 0 ? high * 1.12 : 1] } },
     axes: [
       { ...axis, size: 26, values: (_u, ticks) => ticks.map((t) => timeText(props, t * 1e9, (ticks[1] - ticks[0]) * 1e9, ticks[ticks.length - 1] * 1e9)), ...(props.dates ? { space: 90 } : { incrs: TIME_STEPS, space: props.extent >= 120e9 ? 70 : 50 }) },
-      { ...axis, size: 72, values: (_u, ticks) => marks(ticks.map(format)), space: 26, ...(props.unit === 'bytes' && { incrs: BINARY }) },
+      { ...axis, size: 72, values: (_u, ticks) => marks(ticks.map(format)), space: 26, ...(props.unit === 'bytes' && { incrs: (_u: uPlot, _axis: number, _low: number, high: number) => byteSteps(high) }) },
     ],
     series: [
       {},

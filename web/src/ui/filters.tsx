@@ -1,9 +1,9 @@
 // What is chosen, above every view: the value, the search, and a chip for each filter that holds.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { moment } from '../data/format.ts';
+import { moment, when } from '../data/format.ts';
 import { go, route } from '../route.ts';
-import { base, comparing, kind, kinds, recording } from '../store.ts';
+import { base, byShare, coded, comparing, kind, kinds, recording, sides } from '../store.ts';
 
 export function Filters() {
   const { view } = route.value;
@@ -32,11 +32,31 @@ export function Filters() {
       {base.value && (
         <label class="check">
           <input type="checkbox" checked={comparing.value} onChange={(e) => go({ compare: e.currentTarget.checked, zoom: null })} />
-          Compare with {base.value.recording.head.meta.title}
+          Compare with {otherName()}
         </label>
       )}
+      {comparing.value && view === 'flame' && <Measure />}
     </section>
   );
+}
+
+/** How the two are compared: here alone, since other views need no sums of both. */
+function Measure() {
+  if (!coded.value || !kind.value) return null;
+  if (!sides.value) return <span class="field-note">it has no {kind.value.label}: nothing is compared</span>;
+  return (
+    <select aria-label="How the one before is compared" value={byShare.value ? 'share' : 'run'}
+      onChange={(e) => go({ per: e.currentTarget.value === 'share' ? 'share' : 'run', zoom: null })}>
+      <option value="run">as recorded</option>
+      <option value="share">at the same total</option>
+    </select>
+  );
+}
+
+/** What is compared with: two runs of one program have the same title. */
+function otherName(): string {
+  const { title, date } = base.value!.recording.head.meta;
+  return title === recording.value!.head.meta.title && date ? `the run of ${when(date)}` : title;
 }
 
 /** Typing replaces the step of the history that it began. */
@@ -80,6 +100,17 @@ function Search() {
   );
 }
 
+/** What the chosen time does not narrow in the view that is shown; '': it narrows all. */
+function notNarrowed(): string {
+  const { view } = route.value;
+  if (view === 'memory') return 'memory has no times: its sums are of the whole recording';
+  const shown = view === 'counters' ? kinds.value.filter((k) => k.events.length === 1) : view !== 'timeline' && kind.value ? [kind.value] : [];
+  const untimed = shown.filter((k) => !k.timed);
+  if (!untimed.length) return '';
+  if (untimed.length < shown.length) return `what has no times (${untimed.some((k) => k.group === 'Memory') ? 'memory' : untimed[0].label}) is of the whole recording`;
+  return `${untimed[0].label} has no times: the whole recording is shown`;
+}
+
 function Chips() {
   const r = recording.value!;
   const { processes, threads, range } = route.value;
@@ -102,7 +133,7 @@ function Chips() {
       remove: () => go({ range: null, zoom: null }) });
   }
   if (!chips.length) return null;
-  const untimed = range && kind.value && !kind.value.timed;
+  const whole = range && notNarrowed();
   return (
     <div class="chips">
       {chips.map((c) => (
@@ -114,7 +145,7 @@ function Chips() {
       {chips.length > 1 && (
         <button type="button" class="quiet" onClick={() => go({ processes: [], threads: [], range: null, zoom: null })}>Clear</button>
       )}
-      {untimed && <span class="faint">{kind.value!.label} has no times: the whole recording is shown</span>}
+      {whole && <span class="faint">{whole}</span>}
       {comparing.value && <span class="faint">comparisons are of whole recordings</span>}
     </div>
   );

@@ -41,7 +41,7 @@ const RATIOS: [string, string, string][] = [
 function hasColumn(k: ValueKind, all: ValueKind[]): boolean {
   if (k.events.length !== 1) return false;
   if (k.id === 'heap:peak') return !all.some((other) => other.id === 'heap:tree-peak');
-  return k.group !== 'Memory' || ['heap:allocated', 'heap:tree-peak', 'heap:live', 'heap:temporary'].includes(k.id);
+  return k.group !== 'Memory' || ['heap:allocated', 'heap:tree-peak', 'heap:live', 'heap:temporary', 'inuse_space', 'alloc_space'].includes(k.id);
 }
 
 /** CPU time, what was counted, memory, and what was waited for. */

@@ -15,8 +15,10 @@ const TABS: Record<string, string> = {
   'heap:tree-peak': 'At the peak',
   'heap:peak': 'At each own peak',
   'heap:live': 'Live',
+  inuse_space: 'Live',
   leaks: 'Not freed',
   'heap:allocated': 'Allocated',
+  alloc_space: 'Allocated',
   'heap:temporary': 'Temporary',
   'heap:released': 'Freed by others',
 };

@@ -1,37 +1,12 @@
 // Who frees what whom allocated, as a matrix of threads; and what resident memory was made of.
 
 import { bytes, count, moment, plural } from '../data/format.ts';
+import { matrix, type Matrix } from '../data/matrix.ts';
 import { route } from '../route.ts';
 import { recording, threadMask } from '../store.ts';
 import { Card, Share } from '../ui/parts.tsx';
 import { rowsOf, useReady, type TableRow } from '../ui/ready.ts';
 import { StackTable } from './holders.tsx';
-
-const SIDE = 12; // threads of the matrix
-
-interface Matrix {
-  from: string[];
-  by: string[];
-  cell: Map<string, TableRow>;
-  most: number;
-}
-
-/** The threads with the largest sums; the rest is left out. */
-function matrix(rows: TableRow[]): Matrix {
-  const weights = (of: (row: TableRow) => string) => {
-    const sums = new Map<string, number>();
-    for (const row of rows) sums.set(of(row), (sums.get(of(row)) ?? 0) + Number(row.value));
-    return [...sums].sort((a, b) => b[1] - a[1]).map(([name]) => name);
-  };
-  const names = new Map<string, string>();
-  for (const row of rows) names.set(String(row.from_tid), String(row.from));
-  const owner = (row: TableRow) => names.get(String(row.by_tid)) ?? String(row.by);
-  const from = weights((row) => String(row.from)).slice(0, SIDE);
-  const all = weights(owner);
-  const by = [...from.filter((name) => all.includes(name)), ...all.filter((name) => !from.includes(name))].slice(0, SIDE);
-  const cell = new Map(rows.map((row) => [`${row.from}\0${owner(row)}`, row]));
-  return { from, by, cell, most: rows.reduce((a, row) => Math.max(a, Number(row.value)), 0) };
-}
 
 /** Threads that the filters leave; null: all. */
 function chosenTids(): Set<number> | null {
