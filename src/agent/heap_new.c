@@ -24,7 +24,8 @@ static any_function look_up(const char *name)
 {
     static const char *const libraries[] = {"libstdc++.so.6", "libc++.so.1", "libc++abi.so.1"};
     any_function found;
-    __extension__ found = (any_function)dlsym(attach_active ? RTLD_DEFAULT : RTLD_NEXT, name);
+    __extension__ found =
+        (any_function)(attach_active ? real_defined(name) : dlsym(RTLD_NEXT, name));
     for (size_t i = 0; !found && i < sizeof libraries / sizeof *libraries; i++) {
         void *library = REAL(dlopen)(libraries[i], RTLD_LAZY | RTLD_NOLOAD);
         if (!library)

@@ -61,11 +61,7 @@ bool heap_real_is_passed_by(void)
     void *(*first)(size_t);
     __extension__ first = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "malloc");
     uint64_t address = (uint64_t)(uintptr_t)first;
-    Dl_info info;
-    const ElfW(Sym) *symbol = NULL;
-    /* In a program that is bound to its addresses, the one of malloc may be its own way to ours. */
-    if (dladdr1 && dladdr1((void *)(uintptr_t)address, &info, (void **)&symbol, RTLD_DL_SYMENT) &&
-        symbol && symbol->st_shndx == SHN_UNDEF)
+    if (real_is_way((const void *)(uintptr_t)address))
         return false;
     return code[1].start && address - code[1].start >= code[1].end - code[1].start;
 }
@@ -78,7 +74,7 @@ bool heap_real_is_inside(uint64_t address)
 
 #define LOOK_UP(member, name)                                                                      \
     __extension__ found.member =                                                                   \
-        (__typeof__(found.member))dlsym(attach_active ? RTLD_DEFAULT : RTLD_NEXT, name)
+        (__typeof__(found.member))(attach_active ? real_defined(name) : dlsym(RTLD_NEXT, name))
 
 bool heap_real_resolve(void)
 {

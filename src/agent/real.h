@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <time.h>
@@ -44,6 +45,11 @@ struct real_functions {
 
 extern struct real_functions real_functions;
 void real_resolve(void);
+
+/* For an agent that was brought in, whose hooks stand in the tables of others: what the program's
+ * order of libraries has for the name, never a way that leads through such a table. */
+void *real_defined(const char *name);
+bool real_is_way(const void *address);
 
 #define REAL(name)                                                                                 \
     (__builtin_expect(!real_functions.name, 0) ? real_resolve() : (void)0, real_functions.name)

@@ -56,6 +56,27 @@ def test_sees_what_comes_after(attach, started, target, mode):
     assert p.stdout.read() == "done\n"
 
 
+def test_a_program_at_fixed_addresses(attach, started, target):
+    """Where the loader's answer to "malloc" is the program's own way to it, which is hooked."""
+    p = started([target("bound"), "5"])
+    sections = attach(p.pid)
+    assert sections["heap"]["facts"]["allocations"] > 100
+    assert "bound_site" in {row["name"] for row in sections["functions"]["rows"]}
+    assert p.wait(timeout=60) == 7
+    assert p.stdout.read() == "done\n"
+
+
+def test_python(attach, started, tmp_path):
+    """Debian's is such a program."""
+    app = tmp_path / "app.py"
+    app.write_text("import time\nuntil = time.time() + 5\n"
+                   "while time.time() < until: kept = [bytes(2000 + i) for i in range(100)]\nprint('done')\n")
+    p = started(["/usr/bin/python3", app])
+    assert attach(p.pid)["heap"]["facts"]["allocations"] > 100
+    assert p.wait(timeout=60) == 0
+    assert p.stdout.read() == "done\n"
+
+
 def test_again_and_again(attach, started, target):
     p = started([target("late"), "threads", "9"])
     counts = [attach(p.pid)["heap"]["facts"]["allocations"] for _ in range(3)]
