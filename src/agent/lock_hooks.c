@@ -22,7 +22,9 @@ struct range {
     bool ours;
 };
 
-extern char __bss_start[], _end[]; /* the agent's own tables, of the linker */
+/* The agent's own tables, of the linker: hidden, since programs have such names, too. */
+extern char __bss_start[] __attribute__((visibility("hidden")));
+extern char _end[] __attribute__((visibility("hidden")));
 
 static const char *hex(const char *text, uint64_t *value)
 {
