@@ -238,6 +238,27 @@ def test_settled_processes_have_no_signals(harness, python, script):
         assert abs(report.share(name) / whole - share) < 0.1, (name, report.share(name), whole)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
+def test_code_that_comes_and_goes(harness, some_python, script):
+    """Who makes code as it runs and drops it is not handed over to the kernel, which has no names."""
+    app = script("""
+        import time
+
+        end = time.monotonic() + 2.5
+        made = 0
+        while time.monotonic() < end:
+            made += 1
+            names = {}
+            exec(f"def made_{made}(n):\\n    return sum(i * i for i in range(n))\\n", names)
+            names[f"made_{made}"](300)
+        """)
+    report = harness(some_python, app).check()
+    assert report.profiler["generated"] > 800
+    assert report.share("[python code gone]") == 0, report.notes
+    told = [note for note in report.notes if "by the kernel at the sample itself" in note]
+    assert not told or int(told[0].split()[0]) < 0.1 * report.profiler["generated"], told
+
+
 def test_threads(harness, python, script):
     app = script("""
         import threading, time
