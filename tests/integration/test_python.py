@@ -2,6 +2,7 @@
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
 import os
+import shutil
 import signal
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
                      some_python)
-from runs import Recording
+from runs import Recording, run
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
@@ -257,6 +258,37 @@ def test_code_that_comes_and_goes(harness, some_python, script):
     assert report.share("[python code gone]") == 0, report.notes
     told = [note for note in report.notes if "by the kernel at the sample itself" in note]
     assert not told or int(told[0].split()[0]) < 0.1 * report.profiler["generated"], told
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
+@pytest.mark.parametrize("options", [[], ["--python"], ["--heap"]],
+                         ids=["outside", "inside", "heap"])
+def test_a_namespace_of_its_own(harness, some_python, script, options):
+    """As in a container: the process has other numbers for its threads than everybody else."""
+    nested = [shutil.which("unshare"), "--pid", "--fork"]
+    if run([*nested, "true"]).status != 0:
+        pytest.skip("no namespace may be made here")
+    app = script("""
+        import threading
+
+        def apart():
+            spin(3000000)
+
+        def first():
+            spin(3000000)
+
+        other = threading.Thread(target=apart)
+        other.start()
+        first()
+        other.join()
+        print("done")
+        """)
+    report = harness(*nested, some_python, app, options=options).check()
+    assert report.share("spin") > 80, report.answer
+    assert abs(report.share("apart") - report.share("first")) < 15
+    counted = sum(process["cpu_counted"] for process in report.processes)
+    assert report.facts("totals")["value_recorded"] < 1.15 * counted
+    assert sum(process["threads"] for process in report.processes) == 3
 
 
 def test_threads(harness, python, script):
