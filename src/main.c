@@ -84,13 +84,16 @@ static void ignore(int number)
     (void)number;
 }
 
-/* A handler and not SIG_IGN: exec gives the programs we start the default again. A SIGPIPE that
- * our own caller ignores stays ignored, as it would be for them without us. */
-static void tame_closed_pipes(void)
+/* A closed pipe and a file that may not grow are errors of write like any other. A handler and not
+ * SIG_IGN: exec gives the programs we start the default again. What our own caller ignores stays
+ * ignored, as it would be for them without us. */
+static void tame_writes(void)
 {
+    static const int numbers[] = {SIGPIPE, SIGXFSZ};
     struct sigaction old, new = {.sa_handler = ignore, .sa_flags = SA_RESTART};
-    if (sigaction(SIGPIPE, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-        sigaction(SIGPIPE, &new, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &new, NULL);
 }
 
 /* Else the first file we open would become standard output. Closed again on exec. */
@@ -106,6 +109,6 @@ int main(int argc, char **argv)
     memory_set_handler(out_of_memory);
     late_set_handler(missing_library);
     open_missing_streams();
-    tame_closed_pipes();
+    tame_writes();
     return dispatch(commands, argc, argv);
 }

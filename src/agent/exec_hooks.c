@@ -10,48 +10,51 @@
 
 #include "agent/agent.h"
 #include "agent/clock.h"
+#include "agent/limit_hooks.h"
 #include "agent/real.h"
 
 extern char **environ;
 
-#define WITH_CLOCK_PAUSED(call)                                                                    \
+#define LEAVING(call)                                                                              \
     do {                                                                                           \
         if (!agent_process)                                                                        \
             return call;                                                                           \
         clock_pause();                                                                             \
+        limits_give_back();                                                                        \
         int result = call;                                                                         \
+        limits_take_again();                                                                       \
         clock_resume();                                                                            \
         return result;                                                                             \
     } while (0)
 
 EXPORT int execve(const char *path, char *const argv[], char *const envp[])
 {
-    WITH_CLOCK_PAUSED(REAL(execve)(path, argv, envp));
+    LEAVING(REAL(execve)(path, argv, envp));
 }
 
 EXPORT int execv(const char *path, char *const argv[])
 {
-    WITH_CLOCK_PAUSED(REAL(execve)(path, argv, environ));
+    LEAVING(REAL(execve)(path, argv, environ));
 }
 
 EXPORT int execvp(const char *file, char *const argv[])
 {
-    WITH_CLOCK_PAUSED(REAL(execvpe)(file, argv, environ));
+    LEAVING(REAL(execvpe)(file, argv, environ));
 }
 
 EXPORT int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-    WITH_CLOCK_PAUSED(REAL(execvpe)(file, argv, envp));
+    LEAVING(REAL(execvpe)(file, argv, envp));
 }
 
 EXPORT int fexecve(int fd, char *const argv[], char *const envp[])
 {
-    WITH_CLOCK_PAUSED(REAL(fexecve)(fd, argv, envp));
+    LEAVING(REAL(fexecve)(fd, argv, envp));
 }
 
 EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-    WITH_CLOCK_PAUSED(REAL(execveat)(folder, path, argv, envp, flags));
+    LEAVING(REAL(execveat)(folder, path, argv, envp, flags));
 }
 
 /* How many arguments there are, the final NULL among them. */

@@ -272,9 +272,15 @@ static int segment_make(void)
     return -ENOMEM;
 }
 
+uint32_t heap_prepare(void)
+{
+    return heap_process ? offer_phase(&heap_process->offer, segment_make, SESSION_NO_HEAP)
+                        : AGENT_OFF;
+}
+
 struct heap_thread *heap_enter(uint32_t *gate, bool allocates)
 {
-    uint32_t phase = offer_phase(&heap_process->offer, segment_make, SESSION_NO_HEAP);
+    uint32_t phase = heap_prepare();
     *gate = GATE_NEW;
     agent_self.heap = NULL;
     if (phase == AGENT_OFF)

@@ -181,6 +181,8 @@ static inline struct unwind_call heap_call(const struct heap_frame *caller)
 void heap_start(const struct heap_settings *settings, const char *tree);
 /* The same for another session, when no thread is in a hook any more. */
 bool heap_restart(const struct heap_settings *settings, const char *tree);
+/* Makes the segment, if there is to be one: its phase. Not for handlers. */
+uint32_t heap_prepare(void);
 /* The thread's place, made at its first call (in a forked child: with the segment). NULL when
  * there is none; *gate is then how the thread goes on, and a call that allocates was counted. */
 struct heap_thread *heap_enter(uint32_t *gate, bool allocates);

@@ -247,6 +247,7 @@ int agents_new(const struct agents_options *options, struct agents **out, struct
 static void member_free(struct member *m)
 {
     segment_view_free(m->view);
+    nesting_release(&m->process.nesting);
     if (m->base)
         munmap(m->base, m->size);
     if (m->heap)

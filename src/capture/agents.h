@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "capture/nesting.h"
 #include "wire/heap.h"
 #include "wire/segment.h"
 
@@ -50,8 +51,9 @@ struct agents_options {
 
 struct agents_process {
     pid_t pid, parent;
-    uint32_t epoch; /* 0, then one more after each exec */
-    uint64_t start; /* of this image, or of the fork */
+    struct nesting nesting; /* what its threads are called here */
+    uint32_t epoch;         /* 0, then one more after each exec */
+    uint64_t start;         /* of this image, or of the fork */
     uint64_t interval;
     uint32_t flags; /* enum segment_flag, may gain bits until the end */
     uint32_t threads_refused;

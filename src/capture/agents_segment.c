@@ -108,6 +108,8 @@ void segment_view_free(struct segment_view *v)
 
 void segment_view_describe(const struct segment_view *v, struct agents_process *p)
 {
+    if (!p->nesting.pid)
+        nesting_init(&p->nesting, p->pid, (pid_t)v->header.pid);
     p->parent = (pid_t)v->header.parent;
     p->start = v->header.start;
     p->interval = v->header.interval;
@@ -379,8 +381,9 @@ static void slot_open(const struct drain *d, struct slot_state *s, const struct 
     s->generation = t->generation;
     s->tail = 0;
     s->thread = memory_alloc(sizeof *s->thread);
-    *s->thread =
-        (struct agents_thread){.tid = (pid_t)t->tid, .start = t->start, .sampled = t->timer != 0};
+    *s->thread = (struct agents_thread){.tid = nesting_here(&d->process->nesting, (pid_t)t->tid),
+                                        .start = t->start,
+                                        .sampled = t->timer != 0};
     memcpy(s->thread->name, t->name, sizeof t->name);
     s->thread->name[sizeof t->name - 1] = 0;
     if (d->sink->thread)

@@ -99,8 +99,10 @@ void heap_image_learn(struct heaps *h, struct heap_image *m)
         struct heap_task task = {.id = m->main};
         if (index > 0 && !heap_view_thread(m->view, index, &who))
             return; /* it is just being written */
-        if (index > 0)
-            task.id = tasks_thread(&h->session->tasks, m->pid, who.tid, who.start)->id;
+        if (index > 0) {
+            pid_t tid = nesting_here(&m->agent->nesting, who.tid);
+            task.id = tasks_thread(&h->session->tasks, m->pid, tid, who.start)->id;
+        }
         *vector_push(&m->tasks) = task;
     }
 }

@@ -68,9 +68,9 @@ struct heap_ledger {
 /* One program that a process runs. */
 struct heap_image {
     pid_t pid;
-    const struct agents_process *agent; /* for its Python */
-    uint32_t process;                   /* in the recording */
-    uint32_t main;                      /* its first thread */
+    struct agents_process *agent; /* for its Python, and its threads */
+    uint32_t process;             /* in the recording */
+    uint32_t main;                /* its first thread */
     struct space *space;
     struct heap_view *view;
     VECTOR(struct heap_task) tasks;

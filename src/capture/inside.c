@@ -25,16 +25,20 @@
 
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
 #define SETTLED 1000000000ull  /* ns of a process's life: see hand_over */
+#define LOOK 250000000ull      /* ns between two looks at what is new in it ... */
+#define NEWS 16                /* ... which is much, if there is some in one sample of so many */
 
 /* Since when, and until when, the agent samples a thread; the kernel's samples of it are dropped.
  */
 struct cover {
     pid_t pid;
     uint64_t from, to;
-    bool in_part; /* the process has threads that are not sampled */
-    bool muted;   /* see inside_mute */
-    bool handed;  /* see hand_over */
-    bool told;    /* ... and the agent knows */
+    bool in_part;                   /* the process has threads that are not sampled */
+    bool muted;                     /* see inside_mute */
+    bool handed;                    /* see hand_over */
+    bool told;                      /* ... and the agent knows */
+    bool settled;                   /* see look */
+    uint64_t looked, samples, news; /* when, and how many there were of them */
 };
 
 struct inside {
@@ -371,6 +375,7 @@ static void on_sample(void *context, struct agents_process *p, struct agents_thr
                       const struct agents_sample *sample)
 {
     struct session *s = context;
+    ((struct python_process *)p->python_user)->samples++;
     if (s->options->gil && !(sample->flags & SAMPLE_GIL))
         return;
     struct queued *q = queue_make(sample->count, sample->python_count,
@@ -511,18 +516,33 @@ static bool is_expected(struct session *s, pid_t pid)
     return all;
 }
 
+/* A process may make code as it goes, by exec or eval, run it and drop it. */
+static void look(struct cover *c, const struct python_process *k, uint64_t now)
+{
+    if (now - c->looked < LOOK)
+        return;
+    c->settled = k->samples - c->samples >= NEWS * (k->news - c->news);
+    c->looked = now;
+    c->samples = k->samples;
+    c->news = k->news;
+}
+
 /*
- * What happens in a process's first moments, code that is loaded, run and dropped, only an agent
- * sees in full. Later the kernel's copies of frames are as good and cost half: a signal takes the
- * thread twice as long as a sample that nobody is told of. First the kernel samples it again, then
- * the agent is told, and each thread says until when it was sampled inside.
+ * What happens in a process's first moments, and as long as it goes on like that, code that is
+ * loaded, run and dropped, only an agent sees in full. Later the kernel's copies of frames are as
+ * good and cost half: a signal takes the thread twice as long as a sample that nobody is told of.
+ * First the kernel samples it again, then the agent is told, and each thread says until when it was
+ * sampled inside.
  */
 static void hand_over(struct session *s, const struct agents_process *p, struct cover *c)
 {
     const struct session_options *o = s->options;
     uint64_t now = clock_now();
     if (c->handed || c->to != UINT64_MAX || c->in_part || !c->muted || !p->python || !s->pythons ||
-        o->python_inside || o->gil || s->heaps || traces_calls(s) || now - p->start < SETTLED)
+        o->python_inside || o->gil || s->heaps || traces_calls(s))
+        return;
+    look(c, p->python_user, now);
+    if (!c->settled || now - p->start < SETTLED)
         return;
     c->handed = is_expected(s, p->pid);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "capture/elf_names.h"
+#include "capture/nesting.h"
 #include "capture/python_files.h"
 #include "cpython/cpython.h"
 
@@ -19,7 +20,7 @@
 #define LOOK_PAUSE (100 * MS)  /* what was not there is looked for again after this */
 
 struct interpreter {
-    pid_t pid;
+    struct nesting nesting;
     struct cpython py;
     struct cpython_memory memory;
     struct cpython_ahead ahead;
@@ -92,7 +93,7 @@ static struct interpreter *open_module(const struct lookup *l, const char *path,
     struct interpreter *i = memory_alloc(sizeof *i);
     struct lookup copy = *l;
     struct cpython_module module = {.path = path, .symbol = symbol, .ctx = &copy};
-    i->pid = pid;
+    nesting_init(&i->nesting, pid, 0);
     cpython_memory_remote(&i->memory, pid, &i->ahead);
     *fault = cpython_open(&i->py, &module, &i->memory);
     if (*fault) {
@@ -134,6 +135,7 @@ void interpreter_free(struct interpreter *i)
     python_thread_free(i->thread);
     map_release(&i->stamps);
     map_release(&i->marks);
+    nesting_release(&i->nesting);
     free(i);
 }
 
@@ -145,8 +147,10 @@ void interpreter_loop(const struct interpreter *i, uint64_t *start, uint64_t *en
 
 static void threads_read(struct interpreter *i, uint64_t now)
 {
-    ssize_t n = cpython_threads(&i->py, &i->memory, i->pid, i->list, THREADS_MAX);
+    ssize_t n = cpython_threads(&i->py, &i->memory, i->nesting.inner, i->list, THREADS_MAX);
     i->threads = n > 0 ? (size_t)n : 0;
+    for (size_t k = 0; k < i->threads; k++)
+        i->list[k].native_id = (uint64_t)nesting_here(&i->nesting, (pid_t)i->list[k].native_id);
     i->threads_read = now;
 }
 
@@ -489,5 +493,6 @@ pid_t interpreter_mutex_holder(struct interpreter *i, uint64_t address)
     const struct cpython_piece piece = {address, word, sizeof word};
     if (address % 4 || i->memory.read(i->memory.ctx, &piece, 1) != 1 || word[0] != 2)
         return 0;
-    return find_listed(i, word[2]) ? word[2] : 0;
+    pid_t tid = nesting_here(&i->nesting, word[2]);
+    return find_listed(i, tid) ? tid : 0;
 }

@@ -104,6 +104,20 @@ pid_t proc_tracer(pid_t pid)
     return (pid_t)status_number(pid, "\nTracerPid:");
 }
 
+pid_t proc_innermost(pid_t pid, pid_t tid)
+{
+    char *text = slurp(NULL, "/proc/%d/task/%d/status", pid, tid);
+    const char *at = text ? strstr(text, "\nNSpid:") : NULL;
+    pid_t last = 0;
+    for (at = at ? at + 7 : NULL; at && *at == '\t';) {
+        char *end;
+        last = (pid_t)strtol(at, &end, 10);
+        at = end;
+    }
+    free(text);
+    return last;
+}
+
 static void each_number(const char *folder, struct pids *out)
 {
     DIR *d = opendir(folder);

@@ -32,6 +32,8 @@ pid_t proc_parent(pid_t pid);                       /* 0 if unknown */
 /* The state letter of /proc/PID/stat ('R', 'S', 'T', 'Z' ...), 0 if there is no such process. */
 char proc_state(pid_t pid);
 pid_t proc_tracer(pid_t pid); /* who traces it, 0 for nobody */
+/* A thread's number in its own PID namespace, 0 if unknown. */
+pid_t proc_innermost(pid_t pid, pid_t tid);
 
 struct proc_mapping {
     uint64_t start, end, offset;

@@ -118,6 +118,7 @@ static void code_add(struct python_process *p, const struct agents_code *c)
 void python_on_code(struct python_process *p, struct python_thread *t, const struct agents_code *c)
 {
     bool added;
+    p->news++;
     if (p->code.len == CODES_MAX)
         return;
     uint64_t *index = map_put(&p->by_stamp, c->code, c->stamp, p->code.len, &added);

@@ -28,6 +28,7 @@ struct python_process {
     uint32_t lines; /* enum cpython_lines */
     uint32_t gone;  /* the frame of code that nobody told of */
     uint64_t gone_count;
+    uint64_t samples, news; /* from inside: how many, and pieces of code that were told for them */
     VECTOR(struct python_code) code;
     struct map by_stamp; /* code object and stamp -> index */
     struct map by_end;   /* code object and the end of its stamp -> index; see wire/heap.h */

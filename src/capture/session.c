@@ -112,7 +112,6 @@ static int open_signals(struct session *s, struct error *err)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         sigaddset(&set, wanted[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of write like any other */
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return s->signals < 0 ? error_errno(err, FAULT_SYSTEM, "cannot wait for signals") : 0;
 }

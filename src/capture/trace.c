@@ -63,6 +63,7 @@ static struct trace_image *image_of(struct traces *t, struct agents_process *p)
     struct thread *main = tasks_thread(&t->session->tasks, p->pid, p->pid, p->start);
     m->all = t;
     m->pid = p->pid;
+    m->agent = p;
     m->process = main->process->id;
     m->main = main->id;
     m->python = p->python_user;
@@ -111,7 +112,8 @@ void traces_on_trace(struct traces *t, struct agents_process *p)
 static struct trace_thread *thread_new(struct trace_image *m, const struct trace_slot *s)
 {
     struct trace_thread *t = memory_alloc(sizeof *t);
-    t->id = tasks_thread(&m->all->session->tasks, m->pid, (pid_t)s->tid, s->start)->id;
+    pid_t tid = nesting_here(&m->agent->nesting, (pid_t)s->tid);
+    t->id = tasks_thread(&m->all->session->tasks, m->pid, tid, s->start)->id;
     t->generation = s->generation;
     t->ticks = s->first;
     trace_tree_init(&t->tree);

@@ -39,6 +39,7 @@ struct trace_image {
     struct traces *all;
     struct python_process *python;
     pid_t pid;
+    struct agents_process *agent;
     uint32_t process, main; /* in the recording */
     struct space *space;
     const uint8_t *base; /* the segment, or NULL until it came */

@@ -38,6 +38,7 @@ FAULTS = [
     program("spawn", 20),
     program("execchain", 5, 5000),
     program("closefds"),
+    program("addresses"),
     program("seccomp", 50000),
     program("overflow", 10000, status=128 + signal.SIGSEGV),
     program("tinystacks", 500),

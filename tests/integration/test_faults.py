@@ -200,6 +200,12 @@ def test_t28_file_size(harness, recording):
     assert recording(run_of.path).report().facts("run")["complete"] == "no"
 
 
+def test_t28_file_size_of_what_is_shared(harness):
+    """Files in memory have it as well: agents without those are worse off, the target is not."""
+    harness("shares", 300000, options=["--heap"],
+            preexec_fn=limited(resource.RLIMIT_FSIZE, 1 << 20)).check()
+
+
 def test_t28_descriptors(harness):
     """A few are enough for one command."""
     run_of = harness("shares", 300000, preexec_fn=limited(resource.RLIMIT_NOFILE, 32))

@@ -2,6 +2,7 @@
 code between them, in every process of a tree; and programs that notice nothing of it."""
 
 import os
+import shutil
 import signal
 import time
 
@@ -9,7 +10,7 @@ import pytest
 
 from pythons import (FOUND, check_quiet, embedded, folded, minor, name_of, python, script,
                      some_python)
-from runs import Recording
+from runs import Recording, run
 
 pytestmark = pytest.mark.skipif(not FOUND, reason="no interpreter was found")
 
@@ -236,6 +237,58 @@ def test_settled_processes_have_no_signals(harness, python, script):
     assert whole > 80, report.answer
     for name, share in [("early", 6 / 18), ("late", 3 / 18), ("quick", 6 / 18), ("child", 3 / 18)]:
         assert abs(report.share(name) / whole - share) < 0.1, (name, report.share(name), whole)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
+def test_code_that_comes_and_goes(harness, some_python, script):
+    """Who makes code as it runs and drops it is not handed over to the kernel, which has no names."""
+    app = script("""
+        import time
+
+        end = time.monotonic() + 2.5
+        made = 0
+        while time.monotonic() < end:
+            made += 1
+            names = {}
+            exec(f"def made_{made}(n):\\n    return sum(i * i for i in range(n))\\n", names)
+            names[f"made_{made}"](300)
+        """)
+    report = harness(some_python, app).check()
+    assert report.profiler["generated"] > 800
+    assert report.share("[python code gone]") == 0, report.notes
+    told = [note for note in report.notes if "by the kernel at the sample itself" in note]
+    assert not told or int(told[0].split()[0]) < 0.1 * report.profiler["generated"], told
+
+
+@pytest.mark.skipif(not shutil.which("unshare"), reason="no unshare")
+@pytest.mark.parametrize("options", [[], ["--python"], ["--heap"]],
+                         ids=["outside", "inside", "heap"])
+def test_a_namespace_of_its_own(harness, some_python, script, options):
+    """As in a container: the process has other numbers for its threads than everybody else."""
+    nested = [shutil.which("unshare"), "--pid", "--fork"]
+    if run([*nested, "true"]).status != 0:
+        pytest.skip("no namespace may be made here")
+    app = script("""
+        import threading
+
+        def apart():
+            spin(3000000)
+
+        def first():
+            spin(3000000)
+
+        other = threading.Thread(target=apart)
+        other.start()
+        first()
+        other.join()
+        print("done")
+        """)
+    report = harness(*nested, some_python, app, options=options).check()
+    assert report.share("spin") > 80, report.answer
+    assert abs(report.share("apart") - report.share("first")) < 15
+    counted = sum(process["cpu_counted"] for process in report.processes)
+    assert report.facts("totals")["value_recorded"] < 1.15 * counted
+    assert sum(process["threads"] for process in report.processes) == 3
 
 
 def test_threads(harness, python, script):
