@@ -241,6 +241,17 @@ static void header_fill(void *at, const void *context)
     __atomic_store_n(&h->magic, HEAP_MAGIC, __ATOMIC_RELEASE);
 }
 
+/* Blocks of the store look as if they might be sampled ones, so that free need not ask whose a
+ * block is that cannot be. */
+static void filter_store(struct heap_process *p)
+{
+    for (size_t at = 0; at < heap_store_used(); at += 16) {
+        uint32_t place = heap_filter_place((uint64_t)(uintptr_t)heap_store + at);
+        p->filter_count[place]++;
+        p->filter[place / 64] |= 1ull << place % 64;
+    }
+}
+
 static void segment_take(struct heap_header *h, const struct heap_layout *layout)
 {
     struct heap_process *p = heap_process;
@@ -249,6 +260,7 @@ static void segment_take(struct heap_header *h, const struct heap_layout *layout
     __atomic_fetch_add(&heap_tree->processes, 1, __ATOMIC_RELAXED);
     h->lost[HEAP_LOST_EARLY] = p->early;
     h->mappings_lost = p->early_mappings;
+    filter_store(p);
     p->shared.owner = HEAP_NOBODY;
     place_fill(&p->shared, 0);
     regions_start();

@@ -82,7 +82,8 @@ struct heap_shape {
 struct heap_thread {
     const struct agent_self *self; /* set last; NULL: nobody's */
     struct heap_header *segment;
-    int64_t left; /* bytes to the next sample; exact mode: always negative */
+    uint64_t left;    /* sampled mode: bytes to the next sample */
+    uint64_t *filter; /* ... and which addresses may be sampled ones; exact mode: NULL */
     struct heap_cell *cells;
     struct heap_recent *recent; /* its latest blocks */
     uint64_t recent_mask;       /* places - 1; 0: it has none */
@@ -107,7 +108,6 @@ struct heap_thread {
     int64_t least, most; /* outside of these `high` is to be raised, or the process told */
     int64_t bound;       /* up to which it need not be told */
     int64_t high;        /* most of `live` since heap_high_start */
-    uint64_t *filter;    /* sampled mode: which addresses may be sampled ones; else NULL */
     uint64_t stack_low, stack_end;
     uint64_t busy_sp;           /* where the agent was entered */
     uint32_t *held;             /* the lock that is held there */
@@ -207,7 +207,7 @@ void heap_on_free(struct heap_thread *t, uint64_t address, struct heap_block blo
 void heap_end(struct heap_thread *t, uint64_t address); /* both in one: a free */
 void heap_flush(struct heap_thread *t);                 /* tells the process what is untold */
 void heap_high_start(struct heap_thread *t);            /* `high` is looked for from now on */
-int64_t heap_draw(struct heap_thread *t);               /* bytes to the next sample */
+uint64_t heap_draw(struct heap_thread *t);              /* bytes to the next sample */
 
 /* What the thread freed in all, of its own and of others' blocks. */
 INLINE uint64_t heap_given(const struct heap_thread *t)

@@ -241,7 +241,7 @@ EXPORT void free(void *block)
     struct heap_thread *t = pass_plainly();
     if (likely(t && !t->filter))
         free_recorded(block, t);
-    else if (t && !heap_may_know(t, (uint64_t)(uintptr_t)block) && likely(!heap_store_has(block)))
+    else if (t && !heap_may_know(t, (uint64_t)(uintptr_t)block)) /* nor is it of the store */
         heap_real.free(block);
     else
         free_slowly(block);

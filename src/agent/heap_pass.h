@@ -79,8 +79,9 @@ static inline bool passed_over(struct heap_thread *t, size_t size)
 {
     if (!t->filter)
         return false;
-    t->left -= (int64_t)(size < 1ull << 40 ? size : 1ull << 40);
-    return t->left >= 0;
+    bool over = size <= t->left;
+    t->left -= over ? size : 0;
+    return over;
 }
 
 /* Whether there is nothing to record: the caller leaves by a jump to the allocator. */

@@ -38,6 +38,12 @@ size_t heap_store_size(const void *block)
     return size;
 }
 
+size_t heap_store_used(void)
+{
+    size_t used = __atomic_load_n(&store_used, __ATOMIC_RELAXED);
+    return used < HEAP_STORE ? used : HEAP_STORE;
+}
+
 /* The executable segment around `context`, an address, goes to where code[] has a 0. */
 static int note_code(struct dl_phdr_info *info, size_t size, void *context)
 {

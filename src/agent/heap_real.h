@@ -48,5 +48,6 @@ static inline bool heap_store_has(const void *block)
 }
 
 size_t heap_store_size(const void *block);
+size_t heap_store_used(void); /* bytes from its beginning */
 
 #endif

@@ -28,10 +28,10 @@ struct weight heap_weigh_sample(const struct heap_cell *c, uint64_t size)
 }
 
 /* -ln of a uniform number in (0, 1], times the interval. */
-int64_t heap_draw(struct heap_thread *t)
+uint64_t heap_draw(struct heap_thread *t)
 {
     if (heap_settings.mode == HEAP_EXACT)
-        return -1;
+        return 0;
     t->random ^= t->random << 13;
     t->random ^= t->random >> 7;
     t->random ^= t->random << 17;
@@ -41,7 +41,7 @@ int64_t heap_draw(struct heap_thread *t)
     double z = (m - 1) / (m + 1), z2 = z * z;
     double ln =
         2 * z * (1 + z2 * (1 / 3.0 + z2 * (1 / 5.0 + z2 * (1 / 7.0 + z2 * (1 / 9.0 + z2 / 11.0)))));
-    return (int64_t)(((shift + 1) * LN2 - ln) * (double)(heap_settings.interval << t->level));
+    return (uint64_t)(((shift + 1) * LN2 - ln) * (double)(heap_settings.interval << t->level));
 }
 
 /* The tree learns of changes of two thousandths; then a peak of it is right within one percent. */
@@ -198,7 +198,7 @@ static void filter_remove(struct heap_thread *t, uint64_t address)
 static __attribute__((noinline)) void change_level(struct heap_thread *t, uint32_t level)
 {
     level = level < HEAP_LEVEL_MAX ? level : HEAP_LEVEL_MAX;
-    t->left = (int64_t)((double)t->left * (double)(1u << level) / (double)(1u << t->level));
+    t->left = (uint64_t)((double)t->left * (double)(1u << level) / (double)(1u << t->level));
     t->level = level;
     heap_forget(t);
 }
