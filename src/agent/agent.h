@@ -83,6 +83,7 @@ struct agent_thread {
     bool hidden;                   /* what agent_self.hidden starts as */
     uint64_t stack_low, stack_end; /* 0, 0: unknown */
     uint64_t missed, missed_value; /* samples from before the segment */
+    uint64_t taking, taking_at;    /* what the sample under way stands for, and where; or 0 */
     struct clock_state clock;
     struct python_thread *python; /* see python.h, or NULL */
     struct segment_thread *slot;

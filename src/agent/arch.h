@@ -25,7 +25,9 @@
 /* The ip in a signal handler's third argument. */
 uint64_t arch_ip(const void *ucontext);
 
-/* That handler's own third argument, where the interrupted instruction is a handler's first one. */
+/* That handler's own second and third argument, where the interrupted instruction is a handler's
+ * first one. */
+const void *arch_second(const void *ucontext);
 const void *arch_third(const void *ucontext);
 
 /* The functions below want the code around the ip to be readable: arch_code_before bytes before it

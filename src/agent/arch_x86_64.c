@@ -122,6 +122,12 @@ static uint32_t call_before(const uint8_t *code)
     return number;
 }
 
+const void *arch_second(const void *ucontext)
+{
+    const ucontext_t *uc = ucontext;
+    return (const void *)(uintptr_t)uc->uc_mcontext.gregs[REG_RSI];
+}
+
 const void *arch_third(const void *ucontext)
 {
     const ucontext_t *uc = ucontext;

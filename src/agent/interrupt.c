@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "agent/arch.h"
 #include "agent/real.h"
+#include "agent/sample.h"
 #include "agent/signals.h"
 
 #define SIGNALS 65
@@ -40,15 +41,26 @@ static bool is_strict(int signal)
     return !agent_quiet && __sigaction(signal, NULL, &now) == 0 && !(now.sa_flags & SA_RESTART);
 }
 
+/* The kernel has called our handler, and before its first instruction the program's. */
+static __attribute__((noinline)) void relay_first(int signal, siginfo_t *info, void *ucontext)
+{
+    const siginfo_t *ours = arch_second(ucontext);
+    owe(arch_third(ucontext), is_strict(signal));
+    sample_await(ours);
+    __atomic_load_n(&own[signal], __ATOMIC_ACQUIRE)(signal, info, ucontext);
+    sample_comes(ours);
+}
+
 /* Leaves by a jump: the handler's caller is the kernel. */
 static void relay(int signal, siginfo_t *info, void *ucontext)
 {
-    if (signals_begins(arch_ip(ucontext)))
-        owe(arch_third(ucontext), is_strict(signal));
-    else
-        owe(ucontext, false);
     if (agent_self.handled)
         agent_self.handled |= is_strict(signal) ? SEEN | STRICT : SEEN;
+    if (signals_begins(arch_ip(ucontext))) {
+        relay_first(signal, info, ucontext);
+        return;
+    }
+    owe(ucontext, false);
     __atomic_load_n(&own[signal], __ATOMIC_ACQUIRE)(signal, info, ucontext);
 }
 

@@ -13,6 +13,7 @@
 #include "agent/detour.h"
 #include "agent/python.h"
 #include "agent/python_hooks.h"
+#include "agent/real.h"
 
 #define CALL 171 /* instructions */
 #define CALL_FUNCTION_EX 142
@@ -185,7 +186,8 @@ static bool find_way(int way, const char *name, void (*hook)(void))
     void *function = python_find(name);
     const ElfW(Sym) *symbol = NULL;
     Dl_info info;
-    if (!function || !dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) || !symbol)
+    if (!function || !dladdr1 || !dladdr1(function, &info, (void **)&symbol, RTLD_DL_SYMENT) ||
+        !symbol)
         return false;
     ways[way] = (struct detour){.function = (uint64_t)(uintptr_t)function,
                                 .hook = (uint64_t)(uintptr_t)hook,

@@ -97,7 +97,7 @@ static struct agent_thread *claim_first(uint32_t slots)
         t->tid = 0;
         t->rounds = 0;
         t->slot = NULL;
-        t->missed = t->missed_value = 0;
+        t->missed = t->missed_value = t->taking = 0;
         t->clock = (struct clock_state){0};
         t->stack_low = t->stack_end = 0;
         return t;

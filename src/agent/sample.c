@@ -22,6 +22,7 @@
 #define SAMPLE_WORDS (sizeof(struct segment_sample) / SEGMENT_WORD_BYTES)
 #define LATE_NS 100000000u /* far more than any tick */
 #define INTERVAL_MIN 100000u
+#define KERNEL_FRAME 512 /* bytes that a signal takes on the stack at least */
 
 /* Gives the thread a slot if there is any way; false: the sample is lost but counted. */
 static bool has_slot(struct agent_thread *t, uint64_t value)
@@ -80,6 +81,7 @@ static void record(struct agent_thread *t, uint64_t time, uint64_t value, const 
     size_t words;
     const uint64_t *body = python_pack(t, &s, &words);
     memcpy(head, &s, sizeof s);
+    t->taking = 0; /* from here on it is in the ring's counts */
     if (ring_put(t, SEGMENT_SAMPLE, value, head, SAMPLE_WORDS, body, words))
         python_packed(t, &s);
 }
@@ -100,16 +102,30 @@ static void follow_interval(struct agent_thread *t)
         timer_change(t->timer - 1, wanted);
 }
 
+/* A handler of the program's that came upon ours may leave by a jump, and with it the sample that
+ * was under way. One that is still there lies above us, by the kernel's frame at least. */
+static void begin_taking(struct agent_thread *t, uint64_t value)
+{
+    uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    if (t->taking && here + KERNEL_FRAME >= t->taking_at)
+        ring_drop(t, SEGMENT_SAMPLE, t->taking);
+    t->taking_at = here;
+    t->taking = value;
+}
+
 static void take(struct agent_thread *t, uint64_t value, const void *ucontext)
 {
     uint64_t begin = agent_now();
     if (!has_slot(t, value))
         return;
+    begin_taking(t, value);
     /* With a collector that is gone or asleep the walk would be for nothing. */
-    if (ring_has_room(t, SAMPLE_WORDS + 1))
+    if (ring_has_room(t, SAMPLE_WORDS + 1)) {
         record(t, begin, value, ucontext);
-    else
+    } else {
+        t->taking = 0;
         ring_drop(t, SEGMENT_SAMPLE, value);
+    }
     follow_interval(t);
     if (t == agent_self.thread && clock_is_handed_over())
         clock_leave(t);
@@ -144,4 +160,28 @@ void sample_on_signal(int signal, siginfo_t *info, void *ucontext)
         on_clock(t, ucontext);
     interrupt_end(ucontext);
     errno = saved;
+}
+
+/* A clock tells the next time what it has counted; a timer's signal is all there is. */
+static struct agent_thread *awaited(const siginfo_t *info)
+{
+    struct agent_thread *t;
+    bool timed = info->si_code == SI_TIMER && registry_of_signal(info, &t) && t;
+    return timed && t->slot && !t->clock.page ? t : NULL;
+}
+
+void sample_await(const siginfo_t *info)
+{
+    struct agent_thread *t = awaited(info);
+    if (t) {
+        t->taking = (1 + (uint64_t)(uint32_t)info->si_overrun) * t->interval;
+        t->taking_at = 0;
+    }
+}
+
+void sample_comes(const siginfo_t *info)
+{
+    struct agent_thread *t = awaited(info);
+    if (t)
+        t->taking = 0;
 }

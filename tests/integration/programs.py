@@ -52,6 +52,8 @@ FAULTS = [
     program("churn", "@answer.so", 500),
     program("loading", "@waiting.so"),
     program("sigmalloc", 50),
+    program("mailbox", 1, 1, 200),
+    program("bound", 1, status=7),
     program("coroutines", 100),
     program("nomemory"),
     program("steady", 50000),

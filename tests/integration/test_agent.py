@@ -58,6 +58,13 @@ def test_time_adds_up_to_cpu_time(watch, target):
         assert abs(report.value / 1e9 - user - system) < 0.06 + 1 / rate, (rate, done.stderr)
 
 
+def test_samples_that_a_jump_has_left_are_counted(watch, target):
+    """By a handler of the program's that came upon ours: lost, but not in silence."""
+    done, report = watch.run([target("jumps"), "1500"], rate=250)
+    assert report.generated == report.recorded + report.lost
+    assert abs(report.value / 1e6 - int(done.stdout)) < 0.05 * 1500 + 30, (done.stdout, report.lost)
+
+
 def test_threads_have_their_own_time(watch, target):
     report = watch.compare([target("threads"), "600000"])
     assert len(report.threads) == 4

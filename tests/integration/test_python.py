@@ -92,7 +92,7 @@ def test_native_between(harness, python, script):
 
 
         text = json.dumps([{"a": 1}] * 2000)
-        for _ in range(16):
+        for _ in range(40):
             sorted(range(2000), key=key)
             re.sub("a", replace, "ab" * 2000)
             json.loads(text, object_hook=hook)
@@ -105,7 +105,7 @@ def test_native_between(harness, python, script):
     for function, native in natives.items():
         mine = [(frames, count) for frames, count in stacks if function in frames]
         samples = sum(count for _, count in mine)
-        assert samples > 20, function
+        assert samples > 50, function
         ordered = sum(count for frames, count in mine
                       if frames.index("<module>") < frames.index(function) and
                       (name_of(python).startswith("debian") or

@@ -24,9 +24,9 @@ def test_every_target_is_run(root):
     sources = {path.stem for path in (root / "tests/targets").glob("*.c*")}
     sources -= {"answer", "brought", "lib_bump", "waiting"}  # libraries
     # What tests of one kind run: the heap's, limits', budgets', traces', comparisons', live sessions',
-    # attaching's, locked memory's.
+    # attaching's, locked memory's, jumps'.
     sources -= {"heap", "deny", "grows", "allocates", "instrumented", "late", "marks", "mixture", "changes",
-                "still", "locks"}
+                "still", "locks", "jumps"}
     assert sources == {program.name for program in TRUTHS + FAULTS}
 
 

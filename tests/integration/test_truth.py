@@ -30,7 +30,7 @@ def test_shares_at_default_settings(harness):
 
 def test_shares_of_many_samples(harness):
     """20,000 samples: a share above 5 % is right to a percentage point."""
-    report = harness("shares", 4500000, options=["--rate", 5000]).report()
+    report = harness("shares", 6500000, options=["--rate", 5000]).report()
     assert report.facts("totals")["samples"] >= 20000
     assert_shares(report.rows("functions"), SHARES, 1)
     report.check_accounts()
