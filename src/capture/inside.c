@@ -24,7 +24,7 @@
 #include "unwind/walk.h"
 
 #define RING_PYTHON (1u << 19) /* recursion makes long samples */
-#define SETTLED 1000000000ull  /* ns of a process's life: see hand_over */
+#define SETTLED 500000000ull   /* ns of a process's life: see hand_over */
 #define LOOK 250000000ull      /* ns between two looks at what is new in it ... */
 #define NEWS 16                /* ... which is much, if there is some in one sample of so many */
 

@@ -191,7 +191,7 @@ def test_deep_stacks_that_are_read_late(started, sonde_path, recording, some_pyt
 @pytest.mark.alone
 @pytest.mark.skipif(os.geteuid() != 0, reason="the kernel copies frames for root alone")
 def test_settled_processes_have_no_signals(harness, python, script):
-    """After a second the kernel samples: threads from before and after, quick ones and a
+    """After half a second the kernel samples: threads from before and after, quick ones and a
     fork's child have the time that they took, whoever sampled them."""
     app = script("""
         import os, threading, time, warnings
