@@ -337,7 +337,8 @@ def test_multiprocessing(harness, some_python, script, method):
     report = harness(some_python, app, options=["--rate", "1000"]).check()
     assert report.share("spin") > 25
     assert len(report.processes) >= 4
-    check_quiet(report)
+    # A module's body that runs between a fork and the child's first own sample may be gone before it is read.
+    assert report.profiler["lost"] == 0 and report.share("[python code gone]") < 2
 
 
 def test_fork_in_threads(harness, some_python, script):
@@ -347,7 +348,7 @@ def test_fork_in_threads(harness, some_python, script):
 
 
         def child():
-            spin(300000)
+            spin(3000000)
             os._exit(7)
 
 
@@ -358,7 +359,7 @@ def test_fork_in_threads(harness, some_python, script):
             print(os.waitpid(pid, 0)[1] >> 8)
 
 
-        other = threading.Thread(target=spin, args=(600000,))
+        other = threading.Thread(target=spin, args=(6000000,))
         other.start()
         t = threading.Thread(target=forker)
         t.start()
