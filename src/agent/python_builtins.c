@@ -25,6 +25,7 @@ enum { VECTORCALL, OBJECT_CALL, TYPE_CALL, DICT_CALL, WAYS };
 static struct detour ways[WAYS];
 
 static bool follows;
+static uint64_t interpreter; /* whose frames are seen */
 /* Where calls come from that the loop has in functions of their own, those under sys.settrace. */
 static uint64_t sites[SITES_MAX];
 static size_t sites_len;
@@ -106,7 +107,8 @@ static inline struct trace_entry *begin_call(const void *callable, uint64_t argu
     void *thread = python_api.thread_get();
     uint64_t frame = frame_of(thread);
     struct trace_thread *t = trace_self();
-    if (!t || !is_at_call(frame) || python_hook_is_ours(thread))
+    if (!t || !is_at_call(frame) || python_hook_is_ours(thread) ||
+        PYTHON_WORD(thread, agent_python.py.layout.thread_interp) != interpreter)
         return NULL;
     if (__builtin_expect(trace_hiding, 0) &&
         python_code_entry(PYTHON_WORD(frame, agent_python.py.layout.frame_code))->hidden)
@@ -265,6 +267,7 @@ bool python_builtins_set(void)
                  python_api.new_dict && find_ways() && detours_make(ways, WAYS, &failed) == 0 &&
                  all_is_seen();
     }
+    interpreter = (uint64_t)(uintptr_t)python_interpreter();
     follows = usable;
     return usable;
 }
