@@ -382,6 +382,7 @@ def test_tree_from_a_shell(harness, some_python, script, tmp_path):
     check_quiet(report)
 
 
+@pytest.mark.alone
 def test_exec_from_python(harness, some_python, script):
     """A sample that comes due during an exec must not reach the next program."""
     app = script("""
