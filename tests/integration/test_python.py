@@ -183,7 +183,8 @@ def test_deep_stacks_that_are_read_late(started, sonde_path, recording, some_pyt
         time.sleep(0.04)
         collector.send_signal(signal.SIGCONT)
         time.sleep(0.04)
-    assert collector.communicate()[1] is not None and collector.returncode == 0
+    collector.communicate()
+    assert collector.returncode == 0
     whole, cut = deep_stacks(recording(path))
     assert whole and set(whole) == {3001}, whole
     assert len(cut) <= recording(path).report().profiler["stacks_cut"], cut
